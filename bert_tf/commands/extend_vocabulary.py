@@ -32,13 +32,12 @@ def main() -> None:
         raise InputError("name either a corpus (--input) or a list of words (--words).")
     from bert_tf import weights
     from bert_tf.weights import extension
-    from pipelines.labelled import text_lines
-    from pipelines.tokenizers import learning
+    from pipelines.tokenizers import learning, vocabulary
 
     model = weights.read(_MODEL.value)
     saved = {}
     if _WORDS.value:
-        words = text_lines.read_text(_WORDS.value).splitlines()
+        words = vocabulary.read_lines(_WORDS.value)
     else:
         split = extension.vocabulary_of(model).splitter(model.resolved_settings())  # type: ignore
         counts = learning.count_words(

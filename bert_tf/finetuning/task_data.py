@@ -189,7 +189,8 @@ def _paths(request: TaskRequest, task: Task) -> dict[str, str]:
     named = dict(request.files)
     if not request.data or task.source.splits.keys() <= named.keys():
         return named
-    found = splits.find(request.data, task.source.splits, task.source.folder, named)
+    source = task.source
+    found = splits.find(request.data, source.splits, source.folder, named, request.encoding)
     if "train" in named and "all" in found:
         del found["all"]
         logging.warning("%s is not read: --train names the training data.", request.data)

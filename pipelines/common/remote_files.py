@@ -119,6 +119,8 @@ def stat(path: str) -> Stat:
     found = _info(path)
     if found is None:
         raise _missing(path)
+    if found["size"] is None and found["type"] != "directory":
+        raise tf.errors.UnavailableError(None, None, f"{path}: its size is unknown; copy it here.")
     return Stat(found["size"])
 
 

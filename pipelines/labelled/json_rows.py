@@ -26,10 +26,10 @@ def read(path: str, encoding: str) -> Iterator[TableRow]:
             raise InputError(f"{place}: is not a JSON object.")
 
 
-def lists(path: str) -> list[str]:
+def lists(path: str, encoding: str) -> list[str]:
     """Returns the names of the lists in the object that a file is; of other files, none."""
     try:
-        value = json_files.parse(read_text(path), path, finite=False)
+        value = json_files.parse(read_text(path, encoding), path, finite=False)
     except InputError:
         return []
     return _lists(value) if isinstance(value, dict) else []

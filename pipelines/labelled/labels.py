@@ -170,7 +170,7 @@ def without_undecided(examples: Sequence[TextExample], skipped: list[str]) -> li
     labels = {example.label for example in examples if example.text_b is not None}
     # Next to "+", or to one other label alone, it is a label.
     marks = {_NO_GOLD} if len(labels - {None, _NO_GOLD}) > 1 and "+" not in labels else set()
-    if labels >= _NUMBERS_OF_NLI:
+    if labels - {None, _NO_GOLD, _NO_GOLD_NUMBER} == _NUMBERS_OF_NLI:
         marks.add(_NO_GOLD_NUMBER)
     kept = []
     for example in examples:

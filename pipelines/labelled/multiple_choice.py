@@ -9,6 +9,7 @@ from pipelines.labelled.layout import FileLayout
 from pipelines.labelled.schema import ChoiceExample
 
 _KEY = re.compile(r"[A-Za-z]|[0-9]{1,18}")
+_USUAL_NAMES = frozenset(("question", "context", "answer", "choices", "label"))  # of columns
 
 
 def read_swag(path: str, encoding: str = UTF8) -> list[ChoiceExample]:
@@ -43,6 +44,8 @@ def is_swag(path: str, encoding: str = UTF8) -> bool:
 def is_keyed(path: str, encoding: str = UTF8) -> bool:
     """Returns whether a .csv file has no header, but a key at the end of its first row."""
     cells = delimited.first_row(path, encoding)
+    if _USUAL_NAMES.intersection(map(str.lower, map(str.strip, cells))):
+        return False
     return len(cells) > 3 and key_index(cells[-1].strip(), len(cells) - 2) is not None
 
 

@@ -1,13 +1,14 @@
 """Finds the train, dev and test files of a labelled data set."""
 
 import fnmatch
-from collections.abc import Collection, Mapping, Sequence
+import functools
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from absl import logging
 
 from pipelines.common import compressed, files
 from pipelines.common.errors import InputError
-from pipelines.common.texts import listed
+from pipelines.common.texts import UTF8, listed
 from pipelines.labelled import labelled_lines, tables
 from pipelines.labelled.text_lines import split_part
 
@@ -49,6 +50,7 @@ def find(
     patterns: Mapping[str, tuple[str, ...]],
     folder: str | None = None,
     named: Collection[str] = (),
+    encoding: str = UTF8,
 ) -> dict[str, str]:
     """Finds files by split; returns the paths of the splits that exist.
 
@@ -60,6 +62,7 @@ def find(
         begin with the name of a subfolder.
       folder: a subfolder of `data` to use if it exists.
       named: splits whose files are named elsewhere.
+      encoding: that of a file.
 
     Raises:
       InputError: the folder or file does not exist, has none of the files, or has several files for
@@ -68,16 +71,19 @@ def find(
     data = data.rstrip("/")
     file, part = split_part(data)
     if files.gfile.exists(file) and not files.gfile.isdir(file):
-        return ({} if part else _parts(data, patterns)) or {"all": data}
+        return ({} if part else _parts(data, patterns, encoding)) or {"all": data}
     if not files.gfile.isdir(data):
         raise InputError(f"{data}: no such file or folder; name the data with DATA= (--data).")
     if folder and files.gfile.isdir(f"{data}/{folder}"):
         data = f"{data}/{folder}"
     found = {}
+    names_in = functools.cache(  # storage of a cloud takes its time for each question
+        lambda inner: files.names_in(inner) if files.gfile.isdir(inner) else []
+    )
     for split, names in patterns.items():
         if split in named:
             continue
-        matches = _matches(data, names)
+        matches = _matches(data, names, names_in)
         if len(matches) > 1:
             raise InputError(
                 f"{data}: {' and '.join(matches[:2])} could both be the {split} file; keep "
@@ -98,9 +104,9 @@ def find(
     return found
 
 
-def _parts(path: str, patterns: Mapping[str, tuple[str, ...]]) -> dict[str, str]:
+def _parts(path: str, patterns: Mapping[str, tuple[str, ...]], encoding: str) -> dict[str, str]:
     """Returns the lists or sheets of a file that have names of splits, as in CLINC150."""
-    names = tables.parts(path)
+    names = tables.parts(path, encoding)
     found = {}
     for split, accepted in patterns.items():
         each = (n for p in accepted for n in names if fnmatch.fnmatchcase(f"{n.lower()}.json", p))
@@ -112,15 +118,25 @@ def _parts(path: str, patterns: Mapping[str, tuple[str, ...]]) -> dict[str, str]
     return {split: f"{path}#{name}" for split, name in found.items()}
 
 
-def _matches(folder: str, patterns: tuple[str, ...]) -> list[str]:
-    """Returns the files of the first pattern that matches any, and all with a whole name."""
+def _matches(
+    folder: str, patterns: tuple[str, ...], names_in: Callable[[str], list[str]]
+) -> list[str]:
+    """Returns the files of the first pattern that matches any, and all with a whole name.
+
+    Args:
+      folder: the folder.
+      patterns: the patterns, with subfolders.
+      names_in: returns the names in a folder, if there is one.
+    """
     first: list[str] = []
     whole: list[str] = []
     for pattern in patterns:
         inner, _, name = f"{folder}/{pattern}".rpartition("/")
-        matches = files.matching(inner, name) or [
-            path for end in compressed.ENDINGS for path in files.matching(inner, name + end)
+        there = names_in(inner)
+        matches = fnmatch.filter(there, name) or [
+            path for end in compressed.ENDINGS for path in fnmatch.filter(there, name + end)
         ]
+        matches = [f"{inner}/{path}" for path in matches]
         first = first or matches
         whole += matches if not any(mark in pattern for mark in "*?[") else []
     return sorted({*first, *whole})

@@ -42,10 +42,11 @@ class _File(TypedDict):
 
 
 def is_squad(path: str, encoding: str = UTF8) -> bool:
-    """Returns whether a file is a JSON object with articles."""
-    return text_lines.ending(path) == ".json" and bool(
-        _OBJECT.match(text_lines.read_text(path, encoding))
-    )
+    """Returns whether a file is a JSON object with articles, rather than rows."""
+    if text_lines.ending(path) != ".json":
+        return False
+    text = text_lines.read_text(path, encoding)
+    return bool(_OBJECT.match(text)) and '"paragraphs"' in text
 
 
 def read(path: str, encoding: str = UTF8) -> list[SpanExample]:

@@ -40,6 +40,8 @@ class TableRow(NamedTuple):
             return self.cells[number - 1]
         value: Any = self.values
         for key in column.split("."):
+            if value == []:  # of objects, of which there are none
+                return []
             items = value if isinstance(value, list) and value else [value]
             if not all(isinstance(item, Mapping) and key in item for item in items):
                 raise InputError(

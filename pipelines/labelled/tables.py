@@ -69,10 +69,10 @@ def _rows(
     return delimited.read(path, columns, skipped, layout)
 
 
-def parts(path: str) -> list[str]:
+def parts(path: str, encoding: str) -> list[str]:
     """Returns the names of the lists or sheets in a file, which path#NAME stands for."""
     if ending(path) == ".json":
-        return json_rows.lists(path)
+        return json_rows.lists(path, encoding)
     return list(spreadsheet.sheets(path)) if ending(path) == ".xlsx" else []
 
 

@@ -1,7 +1,7 @@
 """Reads labelled files of the user's own: TSV, CSV or JSON Lines, with columns by `columns`."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from pipelines.common.errors import InputError
 from pipelines.common.texts import counted, shorten
@@ -60,14 +60,15 @@ def read_multilabel(
     """Yields texts or pairs, each with any number of labels.
 
     They are a list in JSON Lines, one cell of a table ("joy, love"), or columns of 0 and 1 that
-    are named like the labels.
+    are named like the labels. One of | ; and commas separates the labels of all cells.
 
     Raises:
       InputError: a column is missing, or a row is damaged.
     """
     indicators: list[str] = []
-    column = None
-    for index, row in enumerate(columns.rows(path)):
+    column = separator = None
+    rows = list(columns.rows(path))
+    for index, row in enumerate(rows):
         if not index:
             pair = columns.is_pair(row)
             roles = text_roles(columns, row, pair)
@@ -79,11 +80,12 @@ def read_multilabel(
                 column = "+".join(indicators)
             roles |= {"labels": column} if labelled or column else {}
             found = columns.check(path, row, roles)
+            separator = _separator(rows, column) if column and not indicators else None
         labels = None
         if indicators:
             labels = tuple(name for name in indicators if _is_one(row, name))
         elif column:
-            labels = _listed(row, column)
+            labels = _listed(row, column, separator)
         yield MultiLabelExample(columns.key(row, index), row.place, *texts_of(row, found), labels)
 
 
@@ -112,14 +114,20 @@ def _is_one(row: TableRow, column: str) -> bool:
     return INDICATORS[value]
 
 
-def _listed(row: TableRow, column: str) -> tuple[str, ...]:
-    """The labels of a list, or of a cell that separates them by one of | ; and commas."""
+def _separator(rows: Sequence[TableRow], column: str) -> str | None:
+    """The first of | ; and commas that a cell has; lists need none."""
+    marks = {mark for row in rows if isinstance(text := row.get(column), str) for mark in text}
+    return next((mark for mark in "|;," if mark in marks), None)
+
+
+def _listed(row: TableRow, column: str, separator: str | None) -> tuple[str, ...]:
+    """The labels of a list, or of a cell; without a separator, numbers may have blanks between."""
     if isinstance(row.get(column), list):
         found = row.texts(column)
     else:
         text = row.text(column).strip().strip("[]{}")
         numbers = re.fullmatch(r"[0-9]+( +[0-9]+)*", text)
-        separator = next((mark for mark in "|;," if mark in text), " " if numbers else None)
+        separator = separator or (" " if numbers else None)
         parts = text.split(separator) if separator else [text]
         found = tuple(filter(None, (part.strip().strip("\"'") for part in parts)))
     labels = tuple(dict.fromkeys(found))
@@ -251,7 +259,7 @@ def _answers_at(row: TableRow, column: str, start_column: str) -> tuple[AnswerSp
     for text, start in zip(texts, starts, strict=True):
         if not text:
             continue
-        number = table_rows.whole_number(start)
+        number = table_rows.whole_number(start.removesuffix(".0"))  # of a column with gaps
         if number is None:
             raise InputError(
                 f"{row.place}: the answer {text!r} starts at {start!r}; give the number of its "
@@ -315,7 +323,7 @@ def _right(row: TableRow, found: Mapping[str, str], count: int, forms: set[bool]
     keys = f"{choices.removesuffix('.text')}.label"
     if choices.endswith(".text") and row.has(keys) and label in row.texts(keys)[:count]:
         return row.texts(keys).index(label)
-    number = table_rows.whole_number(label)
+    number = table_rows.whole_number(label.removesuffix(".0"))
     forms.add(number is None)
     if len(forms) > 1:
         raise InputError(

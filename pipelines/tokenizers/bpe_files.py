@@ -60,7 +60,7 @@ def _find(path: str) -> tuple[str, str]:
 
 def _read_merges(path: str) -> list[Merge]:
     merges = []
-    for number, line in enumerate(read_lines(path, "utf-8-sig"), 1):
+    for number, line in enumerate(read_lines(path), 1):
         line = line.removesuffix("\r")
         if not line or (number == 1 and line.startswith("#version")):
             continue

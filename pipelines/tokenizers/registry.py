@@ -115,7 +115,8 @@ def _kept_settings(path: str, vocabulary: Vocabulary) -> TokenizerSettings:
         return {}
     values = json_files.read(name, dict[str, Any])
     ours = {"kind"}.union(*(kind.vocabulary.setting_names for kind in KINDS.values()))
-    if values.keys() <= ours:
+    is_ours = values.get("kind", "wordpiece") == vocabulary.kind and None not in values.values()
+    if values.keys() <= ours and is_ours:
         return read_settings(path) or {}
     if "keep_accents" in values:
         values["strip_accents"] = not values["keep_accents"]

@@ -141,10 +141,10 @@ class CasedVocabulary(Vocabulary):
             )
 
 
-def read_lines(path: str, encoding: str = "utf-8") -> list[str]:
+def read_lines(path: str) -> list[str]:
     """Returns the lines of a vocabulary file; raises InputError if it is not UTF-8."""
     try:
-        lines = files.read_whole(path).decode(encoding).split("\n")
+        lines = files.read_whole(path).decode("utf-8-sig").split("\n")
     except UnicodeDecodeError as error:
         place = f"{path}: byte {error.start}"
         raise InputError(f"{place} is not UTF-8; {texts.TO_UTF8}.") from error

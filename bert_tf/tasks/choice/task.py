@@ -272,7 +272,8 @@ def _read(
     is_csv, encoding = text_lines.ending(path) == ".csv", names.encoding
     if is_csv and multiple_choice.is_swag(path, encoding):
         return multiple_choice.read_swag(path, encoding)
-    if is_csv and not names.chosen and multiple_choice.is_keyed(path, encoding):
+    may_be_keyed = is_csv and not names.chosen and not names.header
+    if may_be_keyed and multiple_choice.is_keyed(path, encoding):
         names.log_once(
             path,
             "no header; context = column 1, label = the last column, a letter or a "

@@ -15,7 +15,7 @@ from bert_tf.models.config import BertConfig
 from bert_tf.weights import bundle
 from bert_tf.weights.formats import Format
 from pipelines.common.errors import InputError
-from pipelines.tokenizers import byte_bpe_vocabulary, byte_bpe_words
+from pipelines.tokenizers import byte_bpe_vocabulary, byte_bpe_words, registry
 from pipelines.tokenizers.wordpiece_vocabulary import SPECIAL_TOKENS, WordPieceVocabulary
 
 from .test_huggingface import change
@@ -338,6 +338,11 @@ def test_the_space_is_stated_in_either_file(vocabulary, tmp_path):
     weights.write(with_vocabulary(vocabulary, None), f"{tmp_path}/hf", Format.HUGGINGFACE)
     change(tmp_path / "hf/tokenizer_config.json", add_prefix_space=None)
     assert not weights.read(f"{tmp_path}/hf").tokenizer_settings["add_prefix_space"]
+    config = tmp_path / "hf/tokenizer_config.json"
+    stated = config.read_text()
+    config.write_text('{"add_prefix_space": true}')  # no settings of ours, though named alike
+    assert registry.load_tokenizer(f"{tmp_path}/hf").settings["add_prefix_space"]
+    config.write_text(stated)
     space = {"type": "ByteLevel", "add_prefix_space": True}
     change(tmp_path / "hf/tokenizer.json", pre_tokenizer=space)
     assert weights.read(f"{tmp_path}/hf").tokenizer_settings["add_prefix_space"]

@@ -136,6 +136,15 @@ def test_what_cannot_be_reached_is_no_missing_file():
         files.gfile.exists("box://x")
 
 
+def test_a_file_of_unknown_size_is_told(folder, monkeypatch):
+    with files.gfile.GFile(f"{folder}/x", "w") as file:
+        file.write("x")
+    found = remote_files._info(f"{folder}/x")
+    monkeypatch.setattr(remote_files, "_info", lambda path: {**found, "size": None})
+    with pytest.raises(tf.errors.UnavailableError, match="/x: its size is unknown; copy it here"):
+        files.gfile.stat(f"{folder}/x")
+
+
 def test_several_files_of_a_server_are_several(folder):
     for name in "ab":
         files.write_text(f"{folder}/{name}.txt", name)

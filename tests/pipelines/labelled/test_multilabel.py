@@ -37,10 +37,20 @@ def test_cells_of_labels(tmp_path, cell, wanted):
     assert labels_of(tmp_path, "x.tsv", f"text\tlabels\na b\t{cell}\nc\tjoy\n")[0] == wanted
 
 
+def test_one_mark_separates_the_labels_of_all_cells(tmp_path):
+    content = "text\tlabels\na\tCrime|Mystery, Thriller\nb\tMystery, Thriller\n"
+    assert labels_of(tmp_path, "x.tsv", content) == [
+        ("Crime", "Mystery, Thriller"),
+        ("Mystery, Thriller",),
+    ]
+
+
 def test_lists_in_json(tmp_path):
     rows = [{"text": "a", "labels": ["x", "y"]}, {"text": "b", "labels": []}]
     content = "".join(f"{json.dumps(row)}\n" for row in rows)
     assert labels_of(tmp_path, "x.jsonl", content) == [("x", "y"), ()]
+    content = '{"text": "a", "labels": []}\n{"text": "b", "labels": [{"label": "x"}]}\n'
+    assert labels_of(tmp_path, "y.jsonl", content, labels="labels.label") == [(), ("x",)]
 
 
 TOXIC = 'id,comment_text,toxic,obscene,insult\n0,"You, sir",0,0,0\n1,Fool,1,0,1\n'

@@ -10,6 +10,7 @@ from bert_tf.tasks import make
 from pipelines.common.errors import InputError
 from pipelines.labelled import conll, glue, multiple_choice, splits, tables, user_files
 from pipelines.labelled.columns import ColumnNames
+from pipelines.labelled.schema import AnswerSpan
 
 
 def write(path, text):
@@ -105,8 +106,10 @@ def test_json_may_be_one_list(tmp_path):
         rows = list(tables.read_rows(write(tmp_path / f"{index}.json", text)))
         assert [row.text("text") for row in rows] == ["a", "b"]
     span = {"question": "Who?", "context": "Ann ran.", "answer": "Ann", "answer_start": 0}
-    path = write(tmp_path / "c.json", json.dumps([span]))
-    assert make("span").source.read(path, "all", True, ColumnNames({}), [])[0].key == "0"
+    for rows in ([span], {"data": [span]}, [{**span, "answer_start": "0.0"}]):
+        path = write(tmp_path / "c.json", json.dumps(rows))
+        (example,) = make("span").source.read(path, "all", True, ColumnNames({}), [])
+        assert example.answers == (AnswerSpan("Ann", 0),)
 
 
 @pytest.mark.parametrize(
@@ -263,6 +266,15 @@ def test_swag_and_keyed_choices(tmp_path):
     found = multiple_choice.read_keyed(keyed, skipped)
     assert [(e.context, e.label) for e in found] == [("Q1", 1), ("Q,2", 2)]
     assert skipped == [f"{keyed}: line 3: the key 'E' names none of the choices"]
+
+
+def test_a_header_that_ends_in_a_letter_is_no_key(tmp_path):
+    path = write(tmp_path / "x.csv", "question,answer,A,B,C,D\nQ,B,1,2,3,4\n")
+    assert not multiple_choice.is_keyed(path)
+    path = write(tmp_path / "x.csv", "Frage,A,B,C,D\nQ,1,2,3,B\n")
+    assert multiple_choice.is_keyed(path)
+    with pytest.raises(InputError, match="has no column for"):
+        make("choice").source.read(path, "all", True, ColumnNames({}, header=True), [])
 
 
 def test_questions_with_keys_may_differ_in_their_choices(tmp_path):

@@ -44,6 +44,14 @@ def test_two_files_for_one_split_are_named(tmp_path):
         splits.find(str(tmp_path), source.splits)
 
 
+def test_lists_of_a_file_in_another_encoding_are_splits(tmp_path):
+    path = tmp_path / "data.json"
+    path.write_text('{"train": [["ä", "x"]], "val": [["ö", "x"]]}', "utf-16")
+    source = make("classification").source
+    found = splits.find(str(path), source.splits, encoding="utf-16")
+    assert found == {"train": f"{path}#train", "dev": f"{path}#val"}
+
+
 @pytest.mark.parametrize("name", ["data [1]", "a\\b", "a*b", "a,b c"])
 def test_folders_may_have_any_name(tmp_path, name):
     folder = tmp_path / name

@@ -1,6 +1,7 @@
 """The vocabulary learner."""
 
 import collections
+import pathlib
 
 import pytest
 
@@ -100,6 +101,9 @@ def test_a_saved_vocabulary_loads_and_a_bad_one_is_named(tmp_path):
     path = str(tmp_path / "vocab.txt")
     WordPieceVocabulary((*SPECIAL_TOKENS, "a")).write(path)
     assert WordPieceVocabulary.load(path).tokens[-1] == "a"
+    (tmp_path / "marked.txt").write_bytes(b"\xef\xbb\xbf" + pathlib.Path(path).read_bytes())
+    marked = WordPieceVocabulary.load(str(tmp_path / "marked.txt"))
+    assert marked.tokens == WordPieceVocabulary.load(path).tokens
     (tmp_path / "vocab.txt").write_text("[PAD]\n[UNK]\n")
     with pytest.raises(InputError, match=r"vocab.txt: lacks \[CLS\], \[SEP\], \[MASK\]"):
         WordPieceVocabulary.load(path)
