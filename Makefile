@@ -238,7 +238,7 @@ distill: examples ## Distil a pre-trained model into a smaller one: TEACHER=save
 
 finetune: setup ## Fine-tune for a task: TASK=mrpc DATA=glue/MRPC INIT=model [MINUTES=] [ARGS=--seeds=1,2,3]
 	@recipe=; for task in ner squad1 squad2 swag; do \
-		[ "$$TASK" != $$task ] || recipe=--flagfile=recipes/$$task.flags; done; \
+		case "$$TASK" in *,*) ;; $$task | *=$$task) recipe=--flagfile=recipes/$$task.flags ;; esac; done; \
 	$(RUN) -m bert_tf finetune --task="$$TASK" $$recipe --init="$$INIT" $(call flag,--data,DATA) \
 		$(call flag,--output,OUT) $(call flag,--search_minutes,MINUTES) $(MORE)
 
@@ -292,10 +292,11 @@ test-all: setup peers beam ## Run the tests, slow ones too (with the peers as re
 		$(PYTEST)
 
 bench: setup peers ## Compare with other programs: [ARGS='--bert_clone=a-clone-of-google-research/bert']
-	@$(RUN) -m benchmarks --peer_python="$$PEERS/bin/python" $$ARGS
+	@eval "set -- $$ARGS"; $(RUN) -m benchmarks --peer_python="$$PEERS/bin/python" "$$@"
 
 soak: setup ## Inject faults for MINUTES and count the results: kills, damage, disks, requests
-	@$(RUN) -m benchmarks.soak --record=benchmarks/soak.json $(call flag,--minutes,MINUTES) $$ARGS
+	@eval "set -- $$ARGS"; $(RUN) -m benchmarks.soak --record=benchmarks/soak.json \
+		$(call flag,--minutes,MINUTES) "$$@"
 
 docs: ## Build the documentation: build/docs/index.html
 	$(call environment,$$VENV-docs,docs/requirements.txt)

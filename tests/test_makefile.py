@@ -235,4 +235,10 @@ def test_pretraining_goes_on_from_a_model_in_one_command(make):
 
 def test_tasks_have_their_recipes(make):
     assert "--flagfile=recipes/squad2.flags" in make("finetune", TASK="squad2")[0]
-    assert not [w for w in make("finetune", TASK="mrpc")[0] if w.startswith("--flagfile")]
+    assert "--flagfile=recipes/ner.flags" in make("finetune", TASK="names=ner")[0]
+    for tasks in ("mrpc", "mrpc,ner", "a=mrpc,b=ner", "ner=mrpc"):
+        assert not [w for w in make("finetune", TASK=tasks)[0] if w.startswith("--flagfile")]
+
+
+def test_flags_of_benchmarks_may_have_blanks(make):
+    assert "--folder=a folder" in make("soak", ARGS="'--folder=a folder' --seed=2")[0]

@@ -23,7 +23,7 @@ _BLOCK = 50  # consecutive sentences that stay together
 _FRACTION = 0.12  # of the sentences, those that become tasks
 _MIN_WORDS, _MAX_WORDS = 4, 40  # of a sentence of a task
 _MAX_EXAMPLES = {"train": 4000, "dev": 1000}
-_MIN_SENTENCES = 40  # of all tasks
+_MIN_SENTENCES, _MAX_SENTENCES = 40, 50_000  # of all tasks
 _MARKS = 5  # kinds of punctuation with a label of their own
 _SEED = 0
 
@@ -50,7 +50,7 @@ def make(corpus: str, corpus_format: str, folder: str) -> tuple[str, tuple[Exper
         seen = taken = 0
         for block in _read_blocks(corpus, corpus_format):
             seen += len(block)
-            if taken + len(block) <= _FRACTION * seen:
+            if taken + len(block) <= min(_FRACTION * seen, _MAX_SENTENCES):
                 blocks.append(block)
                 taken += len(block)
             else:

@@ -226,7 +226,7 @@ def fit(
     """
     measure = functools.cache(measure)
     smallest = _scaled(plan, seconds, measure(_SIZES[0]))
-    ranked = [name for name in BY_IMPORTANCE if name in plan.studies]
+    ranked = [name for name in BY_IMPORTANCE if name in plan.studies and jobs_of(plan, [name])]
     for count in range(len(ranked), 0, -1):
         kept = tuple(name for name in plan.studies if name in ranked[:count])
         plan = dataclasses.replace(plan, studies=kept)

@@ -42,6 +42,7 @@ def run(
       stopping.Stopped: a signal came; the report covers what is done.
     """
     outputs.check_folder(output, "experiments", [_IDENTITY])
+    _check_devices(devices)
     with locks.held(output):
         _check_identity(settings, output)
         plan = _plan(settings, output, only)
@@ -81,6 +82,15 @@ def show(output: str, only: Sequence[str]) -> list[JobEntry]:
     plan = plans.read(output)
     studies = [name for name in only if name in plan.studies] or only
     return list(_entries(plan, studies).values())
+
+
+def _check_devices(devices: Sequence[str]) -> None:
+    """Raises InputError if a device is none of this machine's GPUs; "" is any device."""
+    count = len(tf.config.list_physical_devices("GPU"))
+    for device in filter(None, devices):
+        if not device.isdecimal() or int(device) >= count:
+            known = f"they have the numbers 0 to {count - 1}" if count else "this machine has none"
+            raise InputError(f"--devices={device}: is not a GPU; {known}.")
 
 
 def _studies(plan: ExperimentPlan, only: Sequence[str]) -> Sequence[str]:

@@ -70,7 +70,9 @@ def inspect(folder: str) -> PageData:
             "parameters": report.get("parameters"),
             "seconds": rounded(report.get("seconds")),
             "config": identity["config"],
-            "figures": {name: rounded(report[name]) for name in _FIGURES if report.get(name)},
+            "figures": {
+                name: rounded(report[name]) for name in _FIGURES if report.get(name) is not None
+            },
         },
         "history": thinned(progress.read_history(f"{folder}/{progress.HISTORY}")),
         "held_out": _of_evaluations(evaluations),
@@ -119,9 +121,11 @@ def _course(lines: list[Line]) -> dict[str, Any] | None:
     }
 
 
-def _neighbours(folder: str) -> tuple[dict[str, Any], dict[str, bytes]]:
-    """Nearest neighbours of words, as JSON values and as bytes."""
+def _neighbours(folder: str) -> tuple[dict[str, Any] | None, dict[str, bytes]]:
+    """Nearest neighbours of words, as JSON values and as bytes; an ELMo has no embeddings."""
     bundle = weights.read(folder)
+    if _EMBEDDINGS not in bundle.weights:
+        return None, {}
     found = word_neighbours(bundle.weights[_EMBEDDINGS], bundle.tokenizer())
     cosines = np.clip(np.rint(found.cosines * 100), -100, 100).astype(np.int8)
     return (

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _FEW_LABELS = 20
 _FEW_EXAMPLES = 3  # per label, on average
 _MANY_LABELS = 200
+_MOST_COMPARED = 2_000  # in a confusion matrix, which takes the square of that
 
 
 @dataclasses.dataclass(frozen=True)
@@ -111,11 +112,16 @@ class LabelTask(Task):
         return label_scores(self.labels, columns)
 
     def draw(self, figure: "Figure", examples: Examples, predictions: Predictions) -> None:
-        """The confusion matrix of the labels."""
-        matrix = sklearn.metrics.confusion_matrix(
-            *self.pairs(examples, predictions), labels=list(self.labels)
-        )
-        plots.draw_confusion(figure, matrix, self.labels)
+        """The confusion matrix of the labels; of thousands, of those that are confused most."""
+        truth, guesses = self.pairs(examples, predictions)
+        labels = list(self.labels)
+        if len(labels) > _MOST_COMPARED:
+            pairs = zip(truth, guesses, strict=True)
+            wrong = collections.Counter(name for pair in pairs if len({*pair}) > 1 for name in pair)
+            most = wrong.most_common(_MOST_COMPARED) or collections.Counter(truth).most_common(1)
+            labels = sorted(name for name, _ in most)
+        matrix = sklearn.metrics.confusion_matrix(truth, guesses, labels=labels)
+        plots.draw_confusion(figure, matrix, labels)
 
 
 def label_scores(

@@ -61,7 +61,9 @@ class SizeStudy(Study):
         state = (
             "falls from each size to the next" if falls else "does not fall from each to the next"
         )
-        shown = ", ".join(f"{value:.1f}" for value in known)
+        if len(known) < len(scores):
+            state = "cannot be compared from each to the next, as not all sizes are done"
+        shown = ", ".join(f"{value:.1f}" for value in known) or "none is known"
         return [
             finding("Larger is better", [(largest[task], smallest[task]) for task in tasks]),
             Finding(f"Perplexity {state} ({shown}; one run each)."),

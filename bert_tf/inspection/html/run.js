@@ -21,7 +21,7 @@ function main() {
 
 function aboutRun({ finished, steps, objective, parameters, seconds, config }) {
   const parts = [
-    `${config.num_hidden_layers} layers of ${config.num_attention_heads} heads, ${whole(config.hidden_size)} wide`,
+    config.hidden_size && `${config.num_hidden_layers} layers of ${config.num_attention_heads} heads, ${whole(config.hidden_size)} wide`,
     parameters && `${whole(parameters)} parameters`,
     objective && plain(objective),
     `${whole(steps)} steps`,

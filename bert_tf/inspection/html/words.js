@@ -4,7 +4,7 @@ const MATCHES = 14; // that are offered
 
 function showWords(words) {
   if (!words || !words.count) {
-    find("words-about").textContent = "There are none before a run is finished.";
+    find("words-about").textContent = "There are none before a run is finished, or of a model that reads characters.";
     return;
   }
   find("words-about").textContent = `Cosines of the embeddings of ${whole(words.words.length)} words, those with the lowest ids, ` +

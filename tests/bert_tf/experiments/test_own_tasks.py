@@ -50,6 +50,14 @@ def test_no_text_is_in_both(made):
             assert second not in seen or second in common
 
 
+def test_of_much_text_they_take_no_more(tmp_path, monkeypatch):
+    monkeypatch.setattr(own_tasks, "_MAX_SENTENCES", 60)
+    corpus = write_corpus(tmp_path / "corpus.txt")
+    rest, _ = own_tasks.make(corpus, "auto", f"{tmp_path}/out")
+    before, kept = (len(open(path).read().split()) for path in (corpus, rest))
+    assert 0.94 < kept / before < 0.99
+
+
 def test_fine_tuning_reads_them(made, tmp_path):
     _, _, (_, tasks) = made
     vocabulary = tmp_path / "vocab.txt"

@@ -227,6 +227,12 @@ def test_the_plan_decides_in_what_every_model_is_trained(tmp_path, monkeypatch, 
         assert first[kind].outcome(made) == outcome
 
 
+def test_a_study_without_its_tasks_leaves_time_for_others():
+    tasks = (make_plan().tasks[0],)
+    found = _fit(1 / 30, studies=("masking", "intermediate"), tasks=tasks)
+    assert found.studies == ("masking", "intermediate") and not found.sees_enough
+
+
 def test_a_study_without_its_tasks_is_refused():
     tasks = (make_plan().tasks[0],)
     with pytest.raises(InputError, match="--only=intermediate: needs two --tasks of the same form"):

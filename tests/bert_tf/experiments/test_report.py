@@ -95,6 +95,7 @@ def test_nothing_done_is_a_report_too(tmp_path):
     report.write(plan, NAMES, entries)
     text = (tmp_path / "report.md").read_text()
     assert "cannot be decided, as there are not enough figures or seeds" in text
+    assert "not all sizes are done (none is known; one run each)" in text
     assert not list(tmp_path.glob("*.png"))
 
 

@@ -26,6 +26,8 @@ def test_a_study_goes_on_where_it_was(tmp_path):
     settings, output = _begin(tmp_path, seeds=(1,))
     with pytest.raises(InputError, match=r"has no plan.json; no experiments were begun there"):
         run.show(f"{tmp_path}/other", NAMES)
+    with pytest.raises(InputError, match="--devices=gpu0: is not a GPU; "):
+        run.run(settings, output, ("curves",), ["gpu0"])
     entries = run.run(settings, output, ("curves",), [""])
     assert entries and {entry.state for entry in entries} <= {JobState.DONE}
     first = {path: os.path.getmtime(path) for path in glob.glob(f"{output}/runs/*/outcome.json")}

@@ -9,6 +9,7 @@ import tensorflow_text  # noqa: F401 (registers the ops of the SavedModel)
 
 from bert_tf import weights
 from bert_tf.finetuning import sweep
+from bert_tf.inspection import run_page
 from bert_tf.models.elmo import ElmoEncoder
 from bert_tf.models.elmo_config import ElmoConfig
 from bert_tf.serving.predictor import Predictor
@@ -88,6 +89,11 @@ def test_the_saved_model_takes_raw_text(finished):
 
 
 @pytest.mark.slow  # what is killed is the loop of all models, which a quick test does with BERT
+def test_the_run_is_shown_without_neighbours_of_words(finished):
+    found = run_page.inspect(str(finished)).values
+    assert found["words"] is None and found["history"]["steps"]
+
+
 def test_a_run_killed_at_any_time_ends_with_the_same_bits(finished, examples, tmp_path):
     output = tmp_path / "killed"
     history = output / "history.jsonl"

@@ -1,5 +1,6 @@
 """Pictures that several shapes of tasks share."""
 
+import dataclasses
 import itertools
 import logging
 import warnings
@@ -9,7 +10,11 @@ import numpy as np
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
+from bert_tf import tasks
+from bert_tf.tasks import labels as labels_module
 from bert_tf.tasks import plots
+from bert_tf.tasks.classification.task import ClassPrediction
+from pipelines.labelled.schema import TextExample
 
 
 def _drawn(matrix, labels):
@@ -65,3 +70,19 @@ def test_the_pairs_of_many_labels_that_are_confused_most_are_shown():
     assert axes.get_title() == "the 100 of 120 labels that are confused most"
     named = _names(axes.get_yticklabels())
     assert {"label 0", "label 1", "label 3", "label 7", "label 118", "label 119"} <= set(named)
+
+
+def test_of_many_labels_those_that_are_confused_are_drawn(monkeypatch):
+    monkeypatch.setattr(labels_module, "_MOST_COMPARED", 3)
+    names = tuple("abcdef")
+    task = dataclasses.replace(tasks.make("classification"), labels=names)
+    examples = [TextExample(name, name, name, None, name) for name in names]
+
+    def drawn(guesses):
+        predictions = [ClassPrediction(guess, np.zeros(6)) for guess in guesses]
+        figure = matplotlib.figure.Figure()
+        task.draw(figure, examples, predictions)
+        return _names(figure.axes[-1].get_yticklabels())
+
+    assert drawn("abcdfe") == ["e", "f"]
+    assert drawn("abcdef") == ["a"]
