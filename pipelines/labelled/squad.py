@@ -9,8 +9,8 @@ from pipelines.common.texts import UTF8
 from pipelines.labelled import text_lines
 from pipelines.labelled.schema import AnswerSpan, SpanExample
 
-# The beginning of a SQuAD file: an object whose first list has the articles.
-_OBJECT = re.compile(r'\s*\{[^{[]*"data"\s*:\s*\[')
+# The beginning of a SQuAD file: an object whose first list has the articles, if there are any.
+_OBJECT = re.compile(r'\s*\{[^{[]*"data"\s*:\s*\[\s*(?P<empty>\])?')
 # Some programs write a string or 3.0.
 _Start = int | float | str
 
@@ -46,7 +46,8 @@ def is_squad(path: str, encoding: str = UTF8) -> bool:
     if text_lines.ending(path) != ".json":
         return False
     text = text_lines.read_text(path, encoding)
-    return bool(_OBJECT.match(text)) and '"paragraphs"' in text
+    found = _OBJECT.match(text)
+    return found is not None and (found["empty"] is not None or '"paragraphs"' in text)
 
 
 def read(path: str, encoding: str = UTF8) -> list[SpanExample]:

@@ -271,7 +271,7 @@ def test_swag_and_keyed_choices(tmp_path):
 def test_a_header_that_ends_in_a_letter_is_no_key(tmp_path):
     path = write(tmp_path / "x.csv", "question,answer,A,B,C,D\nQ,B,1,2,3,4\n")
     assert not multiple_choice.is_keyed(path)
-    path = write(tmp_path / "x.csv", "Frage,A,B,C,D\nQ,1,2,3,B\n")
+    path = write(tmp_path / "x.csv", "F,W,X,Y,Z,A\nQ,1,2,3,4,B\n")
     assert multiple_choice.is_keyed(path)
     with pytest.raises(InputError, match="has no column for"):
         make("choice").source.read(path, "all", True, ColumnNames({}, header=True), [])
