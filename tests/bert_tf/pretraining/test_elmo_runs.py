@@ -88,12 +88,12 @@ def test_the_saved_model_takes_raw_text(finished):
     assert "fill_mask" not in loaded.signatures
 
 
-@pytest.mark.slow  # what is killed is the loop of all models, which a quick test does with BERT
 def test_the_run_is_shown_without_neighbours_of_words(finished):
     found = run_page.inspect(str(finished)).values
     assert found["words"] is None and found["history"]["steps"]
 
 
+@pytest.mark.slow  # what is killed is the loop of all models, which a quick test does with BERT
 def test_a_run_killed_at_any_time_ends_with_the_same_bits(finished, examples, tmp_path):
     output = tmp_path / "killed"
     history = output / "history.jsonl"
