@@ -150,17 +150,11 @@ class RestClient(Client):
             for name, value in inputs.items()
         }
         answer = self._ask(":predict", {"signature_name": signature, "inputs": columns})
-        known = self._outputs
-        try:
-            return _outputs(answer, self._dtypes(signature))
-        except (KeyError, TypeError, ValueError) as error:
-            self._outputs = {}
-            if known:  # perhaps of an older version
-                with contextlib.suppress(KeyError, TypeError, ValueError):
-                    return _outputs(answer, self._dtypes(signature))
-            raise InputError(
-                f"{self._base}: the answer is not one of TensorFlow Serving's."
-            ) from error
+        for _ in range(2):
+            with contextlib.suppress(KeyError, TypeError, ValueError):
+                return _outputs(answer, self._dtypes(signature))
+            self._outputs = {}  # perhaps of an older version
+        raise InputError(f"{self._base}: the answer is not one of TensorFlow Serving's.")
 
     def _dtypes(self, signature: str) -> dict[str, str]:
         """The dtypes of a signature's outputs, which JSON lacks."""
