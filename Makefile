@@ -292,11 +292,10 @@ test-all: setup peers beam ## Run the tests, slow ones too (with the peers as re
 		$(PYTEST)
 
 bench: setup peers ## Compare with other programs: [ARGS='--bert_clone=a-clone-of-google-research/bert']
-	@eval "set -- $$ARGS"; $(RUN) -m benchmarks --peer_python="$$PEERS/bin/python" "$$@"
+	@$(RUN) -m benchmarks --peer_python="$$PEERS/bin/python" $(MORE)
 
 soak: setup ## Inject faults for MINUTES and count the results: kills, damage, disks, requests
-	@eval "set -- $$ARGS"; $(RUN) -m benchmarks.soak --record=benchmarks/soak.json \
-		$(call flag,--minutes,MINUTES) "$$@"
+	@$(RUN) -m benchmarks.soak --record=benchmarks/soak.json $(call flag,--minutes,MINUTES) $(MORE)
 
 docs: ## Build the documentation: build/docs/index.html
 	$(call environment,$$VENV-docs,docs/requirements.txt)

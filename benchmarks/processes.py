@@ -1,14 +1,24 @@
-"""Runs scripts and commands for their figures, and makes rows of results."""
+"""Reads arguments, runs scripts and commands for their figures, and makes rows of results."""
 
+import argparse
 import json
 import os
+import shlex
 import subprocess
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import psutil
 
 _INTERVAL = 0.1  # seconds between two samples of memory
+
+
+def parsed(parser: argparse.ArgumentParser, arguments: Sequence[str] | None) -> argparse.Namespace:
+    """Reads arguments, and those in --more_flags, quoted as for a shell: `make` passes ARGS so."""
+    parser.add_argument("--more_flags", default="", help=argparse.SUPPRESS)
+    args = parser.parse_args(arguments)
+    return parser.parse_args(shlex.split(args.more_flags), args)
 
 
 def json_of(command: list[str], **environment: str) -> dict[str, Any]:

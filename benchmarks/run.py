@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import answers
-from benchmarks.processes import json_of, peak_memory, row
+from benchmarks.processes import json_of, parsed, peak_memory, row
 from pipelines.corpus import builtin
 
 _PEERS = Path("benchmarks/peers")
@@ -246,7 +246,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--rte_model", help="model fine-tuned for RTE, for inference")
     parser.add_argument("--results", type=Path, default="benchmarks/results.json")
     parser.add_argument("--only", help=f"comparisons, separated by commas: {', '.join(_NAMES)}")
-    args = parser.parse_args(arguments)
+    args = parsed(parser, arguments)
     given = {"finetune": args.glue, "inference": args.glue and args.rte_model}
     possible = [name for name in _NAMES if given.get(name, True)]
     args.only = args.only.split(",") if args.only else possible

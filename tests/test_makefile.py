@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.soak import run as soak
+
 ROOT = Path(__file__).parent.parent
 # Each would be lost, split or run if make or a shell read it.
 NASTY = """it's a "b" $HOME $(touch made) `touch made`; touch made #x"""
@@ -241,4 +243,7 @@ def test_tasks_have_their_recipes(make):
 
 
 def test_flags_of_benchmarks_may_have_blanks(make):
-    assert "--folder=a folder" in make("soak", ARGS="'--folder=a folder' --seed=2")[0]
+    flags = "'--work=a folder' --seed=2"
+    assert f"--more_flags={flags}" in make("soak", ARGS=flags)[0]
+    found = soak._parse([f"--more_flags={flags}", "--minutes=3"])
+    assert (str(found.work), found.seed, found.minutes) == ("a folder", 2, 3)

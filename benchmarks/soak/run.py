@@ -28,6 +28,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from benchmarks.processes import parsed
 from benchmarks.soak.outcomes import Case, Outcome, Workspace
 from pipelines.common.machine import cores
 
@@ -89,7 +90,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--case", help="a single case, such as kills:12")
     parser.add_argument("--record", help="JSON file of the counts; soak.json is that of the README")
     parser.add_argument("--work", type=Path, help="folder of all outputs (default: temporary)")
-    args = parser.parse_args(arguments)
+    args = parsed(parser, arguments)
     if args.minutes <= 0:
         parser.error(f"--minutes={args.minutes:g}: give a number above 0")
     args.only = args.only.split(",") if args.only else list(CATEGORIES)
