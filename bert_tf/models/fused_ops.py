@@ -347,14 +347,19 @@ def _keep(shape: tf.Tensor, rate: float, seed: tf.Tensor) -> tf.Tensor:
 
     Each element uses 16 bits of a hash of its index and the seed: the finalizer of MurmurHash3, a
     few integer operations, whereas a counter-based generator costs more than the rest of the layer.
+    Both halves of a row share the hashes. Each computes them again, because XLA would write hashes
+    that are used twice to memory, which takes longer.
     """
-    half = tf.concat([shape[:-1], [(shape[-1] + 1) // 2]], 0)
-    index = tf.reshape(tf.range(tf.reduce_prod(half)), half)
+    half = (shape[-1] + 1) // 2
+    column = tf.range(shape[-1])
+    second = column >= half
+    row = tf.reshape(tf.range(tf.reduce_prod(shape[:-1])), tf.concat([shape[:-1], [1]], 0))
+    index = row * half + tf.where(second, column - half, column)
     bits = _mix(tf.bitcast(index, tf.uint32) + _mix(tf.bitcast(seed, tf.uint32)))
+    shift = tf.where(second, tf.constant(16, tf.uint32), tf.constant(0, tf.uint32))
+    values = tf.bitwise.right_shift(bits, shift)
+    values = tf.bitwise.bitwise_and(values, tf.constant(0xFFFF, tf.uint32))
     threshold = tf.constant(round(rate * 65536), tf.uint32)
-    low = tf.bitwise.bitwise_and(bits, tf.constant(0xFFFF, tf.uint32))
-    high = tf.bitwise.right_shift(bits, tf.constant(16, tf.uint32))
-    values = tf.concat([low, high], -1)[..., : shape[-1]]
     return tf.where(values >= threshold, 1.0 / (1.0 - rate), 0.0)
 
 
