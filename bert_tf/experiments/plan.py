@@ -20,8 +20,8 @@ _TOKENS_PER_WEIGHT = 4
 _FILTERS = 5  # kinds of convolutions over characters
 _PREDICTED_WORDS = 8192  # of an ELMo; other words count as unknown
 _TUNING_BATCH = 32
-_TUNING_STEPS = 400  # to aim for with small training sets, within these epochs
-_MIN_EPOCHS, _MAX_EPOCHS = 3, 10
+_TUNING_STEPS = 1000  # to aim for with small training sets, within these epochs
+_MIN_EPOCHS, _MAX_EPOCHS = 3, 30
 
 
 class ModelSize(NamedTuple):
