@@ -120,7 +120,7 @@ def test_pretraining_takes_seven_tenths_of_the_budget(hours):
     trained = found.steps * sum(_measure(found.size).of(job, found) for job in models)
     assert trained == pytest.approx(0.7 * hours * 3600, rel=0.01)
     assert trained >= 0.7 * hours * 3600 and found.sees_enough
-    read = planning._tuning_tokens(found)
+    read = planning._TUNING_COST * planning._tuning_tokens(found)  # in tokens of pre-training
     assert found.max_examples == 300 or read <= 3 / 7 * found.tokens * len(models)
     sizes = [size.layers * size.width**2 for size in found.sizes]
     assert len(sizes) == 4 and sizes == sorted(sizes) and found.size in found.sizes
