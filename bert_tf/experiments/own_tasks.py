@@ -88,9 +88,14 @@ def _read_blocks(corpus: str, corpus_format: str) -> Iterator[list[str]]:
 
 
 def _words(sentence: str) -> tuple[list[str], str]:
-    """The words of a sentence and their separator; characters where it has no spaces."""
+    """The words of a sentence and their separator; the characters of a script without spaces.
+
+    A short sentence with upper or lower case is in a script that has spaces.
+    """
     words = sentence.split()
-    return (words, " ") if len(words) >= _MIN_WORDS else (list(sentence.replace(" ", "")), "")
+    if len(words) >= _MIN_WORDS or sentence.lower() != sentence.upper():
+        return words, " "
+    return list(sentence.replace(" ", "")), ""
 
 
 def _fitting(blocks: Blocks) -> Iterator[str]:

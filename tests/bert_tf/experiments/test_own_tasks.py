@@ -93,6 +93,12 @@ def test_words_without_blanks_are_characters(tmp_path):
     assert all(" " not in row.split("\t")[0] for row in rows)
 
 
+def test_short_sentences_are_not_spelled():
+    assert list(own_tasks._fitting([["Jeffrey", "I see .", "It is raining again", "今日本語"]])) == [
+        *("It is raining again", "今日本語"),
+    ]
+
+
 def test_a_corpus_may_be_too_small(tmp_path):
     corpus = write_corpus(tmp_path / "small.txt", documents=1, sentences=10)
     with pytest.raises(InputError, match=r"small.txt: is too small to make tasks of; name some"):
