@@ -7,8 +7,6 @@ import hashlib
 import io
 import os
 import re
-import shutil
-import tempfile
 import uuid
 from collections.abc import Iterator
 from typing import Any, BinaryIO
@@ -341,19 +339,6 @@ class _RawGFile(io.RawIOBase):
         if not self.closed:
             self._file.close()
         super().close()
-
-
-@contextlib.contextmanager
-def for_tensorflow(path: str) -> Iterator[str]:
-    """Yields a path that TensorFlow can write to; after the block, the file is at `path`."""
-    if not remote_files.reaches(path):
-        yield path
-        return
-    with tempfile.TemporaryDirectory() as folder:
-        local = f"{folder}/file"
-        yield local
-        with open(local, "rb") as source, gfile.GFile(path, "wb") as target:
-            shutil.copyfileobj(source, target, _BLOCK)
 
 
 def remove_tree(path: str) -> None:

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import TypedDict
 
 import numpy as np
-import tensorflow as tf
 
 from pipelines.common import files, json_files
 from pipelines.common.errors import InputError
@@ -140,14 +139,13 @@ def write_shard(
     path = f"{output}/{shard.file}"
     with (
         files.write_aside(path, shared=True) as partial,
-        files.for_tensorflow(partial) as written,
-        tf.io.TFRecordWriter(written) as writer,
+        files.gfile.GFile(partial, "wb") as file,
     ):
+        file.write(b"")  # creates the file if there are no records
         for start in range(0, len(plan), BLOCK):
             features, found = maker.features(documents, plan[start : start + BLOCK], rng)
             counts.update(found)
-            for record in tf_example.encode(features):
-                writer.write(record)
+            file.write(tf_example.encode(features))
     summary: ShardSummary = {
         "file": shard.file,
         "held_out": shard.held_out,

@@ -1,10 +1,10 @@
-"""Serializes features as tf.train.Example messages.
+"""Writes features as TFRecords of tf.train.Example messages.
 
-The bytes equal tf.train.Example.SerializeToString(deterministic=True). They are written by compiled
-loops, because the protocol-buffer library would take most of the writer's time.
+The bytes are those of tf.io.TFRecordWriter, given tf.train.Example.SerializeToString(
+deterministic=True). They are written by compiled loops, because the protocol-buffer library and a
+call for each record would take most of the writer's time.
 """
 
-import itertools
 from collections.abc import Mapping
 
 import numpy as np
@@ -15,10 +15,11 @@ _INT64_LIST, _FLOAT_LIST = 0x1A, 0x12
 _LENGTH_DELIMITED_1, _LENGTH_DELIMITED_2 = 0x0A, 0x12
 _HEADER_BYTES = 32
 _LONGEST_VARINT = 5  # bytes of a number of 31 bits
+_LENGTH_BYTES, _CHECKSUM_BYTES = 8, 4  # before a record's data, both; after it, another checksum
 
 
-def encode(features: Mapping[str, np.ndarray]) -> list[bytes]:
-    """Serializes a block of examples, one TFRecord payload each.
+def encode(features: Mapping[str, np.ndarray]) -> bytes:
+    """Writes a block of examples as TFRecords, one after the other.
 
     Args:
       features: arrays [rows, size] by name; int32 without negative numbers, or float32.
@@ -29,20 +30,32 @@ def encode(features: Mapping[str, np.ndarray]) -> list[bytes]:
     # All values side by side; a float is represented by the integer with its bits.
     values = np.concatenate([np.ascontiguousarray(array).view(np.int32) for array in arrays], 1)
     keys = [np.frombuffer(name.encode(), np.uint8) for name in names]
-    buffer, ends = _encode(
+    buffer, size = _encode(
         values,
         _bounds([array.shape[1] for array in arrays]),
         is_float,
         np.concatenate(keys),
         _bounds(list(map(len, keys))),
     )
-    bounds = [0, *ends.tolist()]
-    data = buffer[: bounds[-1]].tobytes()
-    return [data[start:end] for start, end in itertools.pairwise(bounds)]
+    return buffer[:size].tobytes()
 
 
 def _bounds(sizes: list[int]) -> np.ndarray:
     return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+
+
+def _checksum_tables() -> np.ndarray:
+    """The CRC-32C of each byte when up to seven zeros follow it, uint32 [8, 256]."""
+    table = np.arange(256, dtype=np.uint32)
+    for _ in range(8):
+        table = table >> 1 ^ (table & 1) * np.uint32(0x82F63B78)
+    tables = [table]
+    while len(tables) < 8:
+        tables.append(table[tables[-1] & 0xFF] ^ tables[-1] >> 8)
+    return np.stack(tables)
+
+
+_TABLES = _checksum_tables()
 
 
 @compiled
@@ -53,16 +66,13 @@ def _varint_size(value):
 
 @compiled
 def _put_varint(buffer, at, value):
-    """Writes a number, and overwrites the bytes after it up to the longest.
-
-    Sizes of the ids of a text cannot be predicted, so there are no branches; an index without a
-    sign is not checked for one.
-    """
-    size, place = _varint_size(value), np.uint64(at)
-    for index in range(_LONGEST_VARINT):
-        is_continued = index + 1 < size
-        buffer[place + np.uint64(index)] = value >> 7 * index & 0x7F | is_continued << 7
-    return at + size
+    place, left = np.uint64(at), np.uint32(value)  # an index without a sign is not checked for one
+    while left >= np.uint32(0x80):
+        buffer[place] = left & np.uint32(0x7F) | np.uint32(0x80)
+        left >>= np.uint32(7)
+        place += np.uint64(1)
+    buffer[place] = left
+    return np.int64(place) + 1
 
 
 @compiled
@@ -118,13 +128,40 @@ def _put_floats(buffer, at, key, values):
 
 
 @compiled
+def _put_fixed(buffer, at, value, size):
+    """Writes the lowest bytes of a number, the lowest first."""
+    for index in range(size):
+        buffer[at + index] = value >> 8 * index & 0xFF
+    return at + size
+
+
+@compiled
+def _checksum(data):
+    """The masked CRC-32C of TFRecords, eight bytes at a time ("slicing by 8")."""
+    crc, at = np.uint32(0xFFFFFFFF), 0
+    while at + 8 <= len(data):
+        part = data[at : at + 8]
+        found = np.uint32(0)
+        for index in range(8):
+            byte = np.uint32(part[index])
+            if index < 4:
+                byte ^= crc >> np.uint32(8 * index) & np.uint32(0xFF)
+            found ^= _TABLES[7 - index, byte]
+        crc = found
+        at += 8
+    for byte in data[at:]:
+        crc = _TABLES[0, (crc ^ byte) & np.uint32(0xFF)] ^ crc >> np.uint32(8)
+    crc ^= np.uint32(0xFFFFFFFF)
+    return (crc >> np.uint32(15) | crc << np.uint32(17)) + np.uint32(0xA282EAD8)
+
+
+@compiled
 def _encode(values, value_bounds, is_float, keys, key_bounds):
     rows, features = len(values), len(is_float)
     # A number takes at most five bytes; each feature has headers and a key.
     bound = _LONGEST_VARINT * (values.shape[1] + 1) + features * _HEADER_BYTES + len(keys)
-    buffer = np.empty(rows * bound, np.uint8)
+    buffer = np.empty(rows * (bound + _LENGTH_BYTES + 2 * _CHECKSUM_BYTES), np.uint8)
     message = np.empty(bound, np.uint8)
-    ends = np.empty(rows, np.int64)
     total = 0
     for row in range(rows):
         at = 0
@@ -135,8 +172,11 @@ def _encode(values, value_bounds, is_float, keys, key_bounds):
                 at = _put_floats(message, at, key, part)
             else:
                 at = _put_ints(message, at, key, part)
-        buffer[total] = _LENGTH_DELIMITED_1
-        total = _put_varint(buffer, total + 1, at)
-        total = _put_bytes(buffer, total, message[:at])
-        ends[row] = total
-    return buffer, ends
+        begin = total
+        start = begin + _LENGTH_BYTES + _CHECKSUM_BYTES
+        buffer[start] = _LENGTH_DELIMITED_1
+        end = _put_bytes(buffer, _put_varint(buffer, start + 1, at), message[:at])
+        begin = _put_fixed(buffer, begin, end - start, _LENGTH_BYTES)
+        _put_fixed(buffer, begin, _checksum(buffer[total:begin]), _CHECKSUM_BYTES)
+        total = _put_fixed(buffer, end, _checksum(buffer[start:end]), _CHECKSUM_BYTES)
+    return buffer, total

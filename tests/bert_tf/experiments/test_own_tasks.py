@@ -94,7 +94,9 @@ def test_words_without_blanks_are_characters(tmp_path):
 
 
 def test_short_sentences_are_not_spelled():
-    assert list(own_tasks._fitting([["Jeffrey", "I see .", "It is raining again", "今日本語"]])) == [
+    assert list(
+        own_tasks._fitting([["Jeffrey", "I see .", "It is raining again", "今日本語"]])
+    ) == [
         *("It is raining again", "今日本語"),
     ]
 

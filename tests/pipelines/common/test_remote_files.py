@@ -204,11 +204,3 @@ def test_of_several_who_write_one_file_each_ends_well(tmp_path):
 def test_what_tensorflow_writes_goes_where_it_reaches(what):
     with pytest.raises(InputError, match=f"TensorFlow, which writes {what}, does not reach it"):
         outputs.check_folder("webhdfs://host/x", what, ())
-
-
-def test_tensorflow_writes_beside(folder, tmp_path):
-    with files.for_tensorflow(f"{folder}/x") as path, open(path, "wb") as file:
-        file.write(b"x" * 100)
-    assert files.sha256(f"{folder}/x") and not os.path.exists(path)
-    with files.for_tensorflow(f"{tmp_path}/x") as path:
-        assert path == f"{tmp_path}/x"

@@ -16,7 +16,7 @@ from pipelines.common import files, locks
 from pipelines.common.errors import InputError
 from pipelines.common.runners import LocalRunner, Runner, Workers
 from pipelines.pretraining import example_folder, example_reader, example_writer
-from pipelines.pretraining.settings import ExampleSettings, Objective
+from pipelines.pretraining.settings import ExampleSettings, Objective, SequenceKind
 from pipelines.pretraining.sharding import UNFINISHED
 from tests import commands, webhdfs
 from tests.conftest import make_documents, write_documents
@@ -263,6 +263,18 @@ def test_paths_of_other_file_systems_work(corpus_path, vocab_path, tmp_path):
         with tf.io.gfile.GFile(f"ram://out/{shard['file']}", "rb") as file:
             assert file.read() == (tmp_path / "o" / shard["file"]).read_bytes()
     assert manifest["text"] == local["text"]
+
+
+def test_a_shard_without_records_is_an_empty_file_there_too(corpus_path, vocab_path):
+    """Packed sequences need more text than is held out."""
+    tf.io.gfile.makedirs("ram://few")
+    changes = {"objective": Objective.MLM, "sequences": SequenceKind.PACKED, "max_seq_length": 4096}
+    manifest = example_writer.write(
+        request(corpus_path, vocab_path, "ram://few/o", held_out_fraction=0.01, **changes), HERE
+    )
+    assert manifest["held_out"]["records"] == 0 < manifest["train"]["records"]
+    for shard in manifest["held_out"]["shards"]:
+        assert tf.io.gfile.stat(f"ram://few/o/{shard['file']}").length == 0
 
 
 def test_hdfs_has_the_same_bytes(vocab_path, tmp_path, small_shards):

@@ -1,4 +1,7 @@
-"""Serialized examples of any features, against the protocol-buffer library."""
+"""Records of any features, against the libraries."""
+
+import tempfile
+from pathlib import Path
 
 import numpy as np
 import tensorflow as tf
@@ -7,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from pipelines.pretraining import tf_example
-from tests.pipelines.pretraining.test_tf_example import library_bytes
+from tests.pipelines.pretraining.test_tf_example import library_records
 
 # None begins another: the library orders such the other way round, and no features are called so.
 _NAMES = st.text(st.sampled_from("abz_ é"), max_size=40).map(lambda name: f"{name}.")
@@ -30,8 +33,11 @@ def test_bytes_are_those_of_the_library_and_are_read_back(data, kinds, rows):
         for name, size, is_float in kinds
     }
     records = tf_example.encode(features)
-    assert records == [library_bytes(features, row) for row in range(rows)]
-    for row, record in enumerate(records):
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "x.tfrecord")
+        assert records == library_records(features, path)
+        found = list(tf.data.TFRecordDataset(str(path)).as_numpy_iterator())
+    for row, record in enumerate(found):
         example = tf.train.Example.FromString(record).features.feature
         assert set(example) == set(features)
         for name, values in features.items():
