@@ -16,6 +16,8 @@ from pipelines.tokenizers.whole_words import UNKNOWN_ID
 # Any numbers; they make the seeds of the head's dropout and of drawn words differ from those of the
 # encoder.
 _DROPPING, _DRAWING = 0x5BD1E995, 0x27D4EB2F
+# Rows are a multiple of it, because XLA compiles the softmax anew for each number of rows.
+_ROWS = 512
 
 
 class _Targets(NamedTuple):
@@ -103,9 +105,7 @@ class BidirectionalLM(PretrainingObjective):
         """The sums of a direction; without a seed as in evaluation."""
         head = self.bidirectional_lm
         if not fused_ops.is_compiled_whole():  # which requires static shapes
-            places = tf.where(targets.weights > 0)[:, 0]
-            rows = tf.gather(rows, places)
-            targets = _Targets(*(tf.gather(x, places) for x in targets))
+            rows, targets = _predicting(rows, targets)
         if seed is not None:
             rows = fused_ops.dropout(rows, self.config.hidden_dropout_prob, seed ^ _DROPPING)
         if seed is None or self.config.sampled_words is None:
@@ -118,3 +118,12 @@ class BidirectionalLM(PretrainingObjective):
         halves = tf.split(outputs["sequence_output"], 2, -1)
         flat = (tf.reshape(half, [-1, self.config.projection_size]) for half in halves)
         return dict(zip(self.parts, flat, strict=True))
+
+
+def _predicting(rows: tf.Tensor, targets: _Targets) -> tuple[tf.Tensor, _Targets]:
+    """The rows that predict a word, and others of weight 0 up to a multiple of _ROWS."""
+    places = tf.where(targets.weights > 0)[:, 0]
+    missing = [[0, -tf.shape(places)[0] % _ROWS]]
+    weights = tf.pad(tf.gather(targets.weights, places), missing)
+    places = tf.pad(places, missing)
+    return tf.gather(rows, places), _Targets(tf.gather(targets.labels, places), weights)
