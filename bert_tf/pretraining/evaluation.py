@@ -8,7 +8,8 @@ import tensorflow as tf
 from bert_tf.objectives.base import Batch, PretrainingObjective, Scalars
 from bert_tf.training import distribution, loop
 
-BATCH = 64  # held-out examples at a time
+BATCH = 64  # held-out examples at a time, at most
+_LOGITS = 1 << 28  # of a batch, at most: a gigabyte in float32
 
 
 def make_evaluation(
@@ -38,6 +39,18 @@ def make_evaluation(
         return objective.metrics_of(loop.sum_counts(each))
 
     return evaluate
+
+
+def batch_size(objective: PretrainingObjective, length: int, max_predictions: int) -> int:
+    """The number of held-out examples whose logits are computed at a time.
+
+    Args:
+      objective: the model.
+      length: tokens of an example.
+      max_predictions: maximum number of masked tokens of an example.
+    """
+    logits = objective.predictions(length, max_predictions) * objective.config.vocab_size
+    return max(1, min(BATCH, _LOGITS // logits))
 
 
 def _cut(batches: tf.data.Dataset, context: tf.distribute.InputContext) -> tf.data.Dataset:

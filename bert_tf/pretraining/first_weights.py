@@ -81,7 +81,7 @@ def _unfinished_run(path: str) -> dict[str, Any] | None:
     """
     if not is_checkpoint(path) or own.find_folder(path):
         return None
-    above = path if "://" in path else os.path.abspath(path)
+    above = path.rstrip("/") if "://" in path else os.path.abspath(path)
     return run_folder.begun(os.path.dirname(os.path.dirname(above))) or {}
 
 

@@ -260,6 +260,7 @@ class _Run:
             within = max(start - (self._ends[index] - phase.steps), 0)
             if within < phase.steps:
                 batches = iter(self._batches(index, within))
+                self.session.watchdog.other_work()  # the first step is compiled
                 yield from itertools.repeat(StepSource(step, batches), phase.steps - within)
 
     def _batches(self, index: int, start: int) -> tf.distribute.DistributedDataset:
@@ -359,10 +360,12 @@ class _Run:
         return described | {"sequence_length": max(lengths)}
 
     def _held_out_metrics(self) -> dict[str, float]:
-        if self.data.held_out is None:
+        held_out = self.data.held_out
+        if held_out is None:
             return self.model.metrics_of({})
-        batches = example_reader.evaluation_batches(self.data.held_out, evaluation.BATCH)
-        return self.evaluate(batches)
+        most = self.data.manifests[0]["settings"]["max_predictions_per_seq"]
+        size = evaluation.batch_size(self.model, held_out.max_seq_length, most)
+        return self.evaluate(example_reader.evaluation_batches(held_out, size))
 
 
 def _with_remedy(error: DivergenceError, settings: PretrainingSettings) -> TrainingDivergedError:

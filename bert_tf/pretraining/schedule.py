@@ -77,7 +77,11 @@ class TimeBudget:
         self._decay_seconds = (decay_fraction or _DECAY_FRACTION) * self._seconds
         self._strategy, self._write = session.strategy, session.is_chief
         self._path = f"{folder}/{ENDING}"
-        self._known = start > 0 and files.gfile.exists(self._path)
+        self._known = files.gfile.exists(self._path)
+        if self._known and not start:
+            self._known = False
+            if self._write:
+                files.gfile.remove(self._path)
         if self._known:
             ending = json_files.read(self._path, _Ending)
             self._schedule.end_at(ending["total_steps"], ending["decay_steps"])
@@ -103,6 +107,12 @@ class TimeBudget:
             json_files.write(self._path, _Ending(total_steps=done + decay, decay_steps=decay))
         self._schedule.end_at(done + decay, decay)
         self._known = True
+        if left <= 0:
+            logging.warning(
+                "%s took longer than --minutes, so the learning rate does not fall; smaller "
+                "batches or --log_every=1 suit so short a run.",
+                counted(done, "step"),
+            )
         if done < self._schedule.warmup_steps:
             logging.warning(
                 "the warm-up of %s is not over; --warmup_steps=%d suits so short a run.",

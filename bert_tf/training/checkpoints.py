@@ -108,7 +108,8 @@ class Checkpoints:
         Raises:
           InputError: it is of another model.
         """
-        _read(self._checkpoint, self.path(step), "model or optimizer")
+        remedy = "Name another output folder, or remove this one."
+        _read(self._checkpoint, self.path(step), "model or optimizer", remedy)
 
     def restore_weights(self, path: str) -> None:
         """Restores the model's variables from the checkpoint folder of another run.
@@ -120,7 +121,8 @@ class Checkpoints:
         if damage:
             raise InputError(f"{damage}.")
         weights = {k: v for k, v in self._variables.items() if k.startswith(MODEL_PREFIX)}
-        _read(tf.train.Checkpoint(variables=weights), path, "model").expect_partial()
+        checkpoint = tf.train.Checkpoint(variables=weights)
+        _read(checkpoint, path, "model", "Choose another one.").expect_partial()
 
     def resume(self) -> int | None:
         """Restores the newest complete checkpoint, and removes what a killed run left behind.
@@ -227,12 +229,11 @@ def _write(checkpoint: tf.train.Checkpoint, path: str) -> None:
         raise
 
 
-def _read(checkpoint: tf.train.Checkpoint, path: str, what: str) -> Any:
+def _read(checkpoint: tf.train.Checkpoint, path: str, what: str, remedy: str) -> Any:
     """Reads a checkpoint folder into all variables of `checkpoint`; returns the status."""
     try:
         return checkpoint.read(f"{path}/{_DATA}").assert_existing_objects_matched()
     except (ValueError, AssertionError, tf.errors.InvalidArgumentError) as error:
         raise InputError(
-            f"{path}: is of another {what} ({str(error).splitlines()[0]}). Name another output "
-            "folder, or remove this one."
+            f"{path}: is of another {what} ({str(error).splitlines()[0]}). {remedy}"
         ) from error

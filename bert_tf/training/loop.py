@@ -112,7 +112,8 @@ def train(
                     raise DivergenceError("update", done, checkpoints)
                 enough = evaluate(done) if evaluate and scored else False
                 checkpoints.save(done)
-                ending = ending or (bool(stop) and agree is bool)  # a signal came meanwhile
+                if not ending and (last or enough or agree is bool):
+                    ending = agree(bool(stop))  # a signal came meanwhile
                 if enough and not ending:
                     return
             if ending:

@@ -125,7 +125,8 @@ class TrainingStep:
 
         gradients, counts = of_part(0)
         for part in range(1, self._parts):
-            more, more_counts = of_part(part)
+            with tf.control_dependencies(gradients):  # one part at a time is in memory
+                more, more_counts = of_part(part)
             gradients = [a + b for a, b in zip(gradients, more, strict=True)]
             counts = {name: counts[name] + value for name, value in more_counts.items()}
         self._optimizer.apply(gradients, self._model.trainable_variables)

@@ -1,9 +1,22 @@
 """How batches are shared by the replicas of several workers when held-out examples are counted."""
 
+import types
+
 import pytest
 import tensorflow as tf
 
 from bert_tf.pretraining import evaluation
+
+
+@pytest.mark.parametrize(
+    ("positions", "vocab_size", "size"), [(20, 30_522, 64), (1024, 50_257, 5), (1 << 20, 1024, 1)]
+)
+def test_logits_limit_the_examples_at_a_time(positions, vocab_size, size):
+    objective = types.SimpleNamespace(
+        config=types.SimpleNamespace(vocab_size=vocab_size),
+        predictions=lambda length, max_predictions: positions,
+    )
+    assert evaluation.batch_size(objective, 1024, 20) == size
 
 
 @pytest.mark.parametrize(

@@ -50,13 +50,16 @@ def test_a_run_that_goes_on_has_the_end_that_was_set(tmp_path):
     assert schedule.total_steps == 870
 
 
-def test_one_that_begins_anew_has_an_end_of_its_own(tmp_path):
+def test_one_that_begins_anew_has_an_end_of_its_own(tmp_path, caplog):
     _, budget = _budget(tmp_path)
     budget.note(520, _history(85.0, 0.1), 32)
-    schedule, budget = _budget(tmp_path)
+    _budget(tmp_path)  # and is stopped before it has one
+    schedule, budget = _budget(tmp_path, start=10)
     assert schedule.total_steps == MAX_STEPS
+    caplog.set_level("WARNING", logger="absl")
     budget.note(10, _history(200.0, 20.0), 32)  # later than all of the time
     assert (schedule.total_steps, schedule.decay_steps) == (11, 1)
+    assert "10 steps took longer than --minutes" in caplog.text
 
 
 def test_a_warm_up_that_is_too_long_is_told(tmp_path, caplog):

@@ -118,6 +118,9 @@ def test_a_checkpoint_of_another_model_is_refused(state, tmp_path):
     other = Checkpoints(str(tmp_path), {"model/a": tf.Variable([1.0, 2.0, 3.0])})
     with pytest.raises(InputError, match="is of another model"):
         other.restore_newest()
+    model = Checkpoints(str(tmp_path), {"model/b": tf.Variable(0.0)})
+    with pytest.raises(InputError, match=r"is of another model \(.*\)\. Choose another one\."):
+        model.restore_weights(state[1].path(1))
 
 
 def test_infinite_values_are_seen(state):

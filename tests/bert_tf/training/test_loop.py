@@ -49,7 +49,7 @@ class Run:
         self.counts = []
         self.on_report = lambda step: None
 
-    def go(self):
+    def go(self, agree=bool):
         start = self.checkpoints.restore_newest() or 0
 
         def report(done, counts):
@@ -60,7 +60,7 @@ class Run:
             batches = iter(example_reader.training_batches(self.examples, 16, 5, first))
             return itertools.repeat(StepSource(self.step, batches))
 
-        loop.train(sources, self.checkpoints, self.settings, report, start)
+        loop.train(sources, self.checkpoints, self.settings, report, start, agree)
         return loop.fingerprint(self.state)
 
 
@@ -149,6 +149,21 @@ def test_a_signal_saves_and_stops(tmp_path, tfrecords, number):
     assert Run(tmp_path / "run", tfrecords).go() == whole
 
 
+def test_workers_notice_a_signal_during_the_last_save(tmp_path, tfrecords):
+    run = Run(tmp_path, tfrecords)
+    save = run.checkpoints.save
+
+    def signalled(done):
+        if done == STEPS:
+            handle_signal(signal.SIGTERM)
+        save(done)
+
+    run.checkpoints.save = signalled
+    with pytest.raises(stopping.Stopped, match=f"at step {STEPS}"):
+        run.go(agree=lambda stop: stop)  # as of several workers: not bool itself
+    assert run.checkpoints.steps()[-1] == STEPS
+
+
 def test_loss_falls(tmp_path, tfrecords):
     run = Run(tmp_path, tfrecords)
     run.go()
@@ -186,6 +201,26 @@ def test_accumulation_is_the_same_as_one_batch():
     assert parts == pytest.approx(losses, rel=1e-5)
     for a, b in zip(weights, part_weights, strict=True):
         np.testing.assert_allclose(a, b, atol=2e-4)
+
+
+def test_parts_are_computed_one_after_the_other():
+    model = MaskedLMNextSentence(CONFIG)
+    optimizer = AdamW(1e-2)
+    optimizer.build(model.trainable_variables)
+    step = TrainingStep(model, optimizer, tf.distribute.get_strategy(), accumulation=3)
+    number = tf.constant(1)
+    graph = step.on_batch.get_concrete_function(make_batch(6), number, number).graph
+    calls = [op for op in graph.get_operations() if "PartitionedCall" in op.type]
+    parts = [op for op in calls if b"plain_gradients" in op.get_attr("f").name.encode()]
+    assert len(parts) == 3
+    for before, after in itertools.pairwise(parts):
+        above, found = [after], set()
+        while above:
+            op = above.pop()
+            if op not in found:
+                found.add(op)
+                above += [*op.control_inputs, *(tensor.op for tensor in op.inputs)]
+        assert before in found
 
 
 @pytest.mark.parametrize("compilation", [Compilation.STEP, Compilation.OFF])
