@@ -80,11 +80,14 @@ def open_corpus(patterns: str, file_format: str = "auto") -> list[CorpusFile]:
         raise InputError(f"format {file_format!r} is unknown; use auto, {', '.join(FORMATS)}.")
     found = []
     for path in path_lists.expand_globs(patterns):
+        files.check_regular(path)
         size = files.gfile.stat(path).length
         kind = records.format_of(path) if file_format == "auto" else file_format
+        if not size:
+            continue
         if kind in records.FORMATS:
             found.append(CorpusFile(path, str(kind), size))
-        elif size:
+        else:
             with compressed.open_unpacked(path) as file:
                 head = file.read(detection.SAMPLE_BYTES)
             if b"\r" in head and b"\n" not in head:  # ranges are cut at newlines
@@ -181,7 +184,7 @@ def _sentence_documents(lines: "_Lines") -> Iterator[Iterator[str]]:
     iterator = iter(lines)
     done = False
     if lines.file_range.start > 0:  # the range begins after its first blank line
-        done = all(line.strip() for line in iterator) or lines.past_end
+        done = not any(lines.past_end or not line.strip() for line in iterator) or lines.past_end
 
     def document() -> Iterator[str]:
         nonlocal done

@@ -1,9 +1,9 @@
 """Documents of tables (Parquet, Arrow) and of texts from the web (WET files of Common Crawl)."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, BinaryIO
 
-from pipelines.common import arrow_tables, compressed, files, optional
+from pipelines.common import arrow_tables, compressed, optional
 from pipelines.common.arrow_tables import EXTRA
 from pipelines.common.errors import InputError
 
@@ -94,13 +94,28 @@ def _check_column(schema: Any, field: str, path: str) -> None:
         raise InputError(f"{path}: column {field!r} has no texts, but values of type {kind}.")
 
 
+class _Stream:
+    """A compressed file for warcio, which takes the EOFError of a truncated one for its end."""
+
+    def __init__(self, path: str, file: BinaryIO):
+        self._path, self._file = path, file
+
+    def read(self, size: int = -1) -> bytes:
+        """Reads up to `size` bytes; raises InputError if the file is truncated."""
+        try:
+            return self._file.read(size)
+        except EOFError as error:
+            raise InputError(f"{self._path}: is truncated ({error}); download it again.") from error
+
+
 def _web_texts(path: str) -> Iterator[tuple[str, bytes]]:
     """The texts of a WET file, one for each page."""
     reader = optional.load("warcio.archiveiterator", EXTRA)
     errors = optional.load("warcio.exceptions", EXTRA)
-    with files.open_binary(path) as file:  # gzipped in parts, which the reader unpacks
+    with compressed.open_unpacked(path) as file:
         try:
-            for number, record in enumerate(reader.ArchiveIterator(file), 1):
+            stream = _Stream(path, file)
+            for number, record in enumerate(reader.ArchiveIterator(stream), 1):
                 place = f"{path}: record {number}"
                 if record.rec_type == "response":
                     raise InputError(
@@ -111,5 +126,7 @@ def _web_texts(path: str) -> Iterator[tuple[str, bytes]]:
                     if len(data) != int(record.rec_headers.get_header("Content-Length", -1)):
                         raise InputError(f"{place}: the file is truncated; download it again.")
                     yield place, data
-        except errors.ArchiveLoadFailed as error:
+        except InputError:
+            raise
+        except (errors.ArchiveLoadFailed, ValueError) as error:
             raise InputError(f"{path}: is not a web archive that can be read ({error}).") from error

@@ -30,6 +30,7 @@ _END = re.compile(
     rf"|(?<![{_NARROW}][{_NARROW}])[{_NARROW}]*+[{_CLOSERS}]*+(?=\s))"
 )
 _LAST_WORD = re.compile(r"[^\s(\[\"'“‘]+\Z")
+_LONGEST_ABBREVIATION = 64  # characters that are looked at before a full stop
 _DOTTED = re.compile(r"(?:[A-Za-z]\.)+[A-Za-z]")  # such as U.S
 _STARTS_SENTENCE = re.compile(rf"\s*[{_OPENERS}\-–—*_]*\s*(\S)")
 _LINE = re.compile(r"\S(?:.*\S)?")
@@ -67,7 +68,8 @@ def _ends_sentence(text: str, start: int, end: re.Match[str]) -> bool:
         return False
     if terminator[0] != "." or len(terminator) > 1:
         return True
-    return not _is_abbreviation(text[start : end.start()], following.group(1))
+    before = text[max(start, end.start() - _LONGEST_ABBREVIATION) : end.start()]
+    return not _is_abbreviation(before, following.group(1))
 
 
 def _is_abbreviation(before: str, following: str) -> bool:

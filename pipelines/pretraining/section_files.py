@@ -213,11 +213,12 @@ class TokenStore:
         index, count = part
         low, high = interval(index, count)
         rows = np.concatenate([self._rows(file, low, high) for file in self.files])
+        read = int(_sizes(rows, self.dtype).sum())
         rows = rows[_distinct(rows)]
         units = int(_sizes(rows, self.dtype).sum())
         file = SectionFile(name=f"distinct-{index:04d}", sections=len(rows), units=units)
         if not self.is_whole(file):
-            found = self._slices(self.files, units, part)
+            found = self._slices(self.files, read, part)
             self.write(file, (_taken(each, _distinct(each.rows)) for each in found))
         single = rows["first"] & (rows["sentences"] == 1)
         return file, {

@@ -165,7 +165,9 @@ class ExampleSettings(Settings):
     def check(self) -> None:
         """Raises InputError if a value is out of range, or values do not go together."""
         super().check()
-        if Objective(self.objective).hides and self.max_predictions_per_seq >= self.max_seq_length:
+        objective = Objective(self.objective)
+        masks = objective.hides and objective is not Objective.DENOISING
+        if masks and self.max_predictions_per_seq >= self.max_seq_length:
             raise InputError(
                 f"--max_predictions_per_seq={self.max_predictions_per_seq} is out of range: it "
                 "must be below --max_seq_length."
@@ -177,7 +179,7 @@ class ExampleSettings(Settings):
                 "be at most 1."
             )
         paired = self.sequence_kind is SequenceKind.PAIRS
-        if paired != Objective(self.objective).paired:
+        if paired != objective.paired:
             raise InputError(
                 f"--sequences={self.sequences}: does not go with --objective={self.objective}; "
                 "mlm_nsp and mlm_sop need pairs, and no other objective does."
@@ -227,6 +229,10 @@ class ExampleSettings(Settings):
                     f"--{name} {'does not go' if denoising else 'goes only'} with "
                     "--objective=denoising."
                 )
+        needed = {"mean_span": {Noise.INFILLING}, "noise_share": set(_HIDING)}
+        for name, noises in needed.items() if denoising else ():
+            if getattr(self, name) != getattr(type(self), name) and not noises & self.noises:
+                raise InputError(f"--{name}: does not go with --noise={self.noise}.")
 
     @property
     def noises(self) -> frozenset[Noise]:

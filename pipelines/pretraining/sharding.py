@@ -73,7 +73,8 @@ def plan_shards(
     """Plans shards and chooses held-out documents, given statistics of the text (TEXT_COUNTS).
 
     Raises:
-      InputError: there are no documents, or the maker cannot make sequences of them.
+      InputError: there are no documents, none is left to train on, or the maker cannot make
+        sequences of them.
     """
     if not counts["documents"]:
         raise InputError("the corpus has no text: no document has a token.")
@@ -85,7 +86,8 @@ def plan_shards(
     end, apart = survey.smallest_keys(held_out)
     total = np.array([sum(file["sections"] for file in store.files), counts["tokens"]])
     numbers = [_shard_count(*part.tolist()) for part in (total - apart, apart)]
-    while any(lacking := survey.lack_documents(numbers, end)):
+    least = maker.least_documents
+    while any(lacking := survey.lack_documents(numbers, end, least)):
         numbers = [n // 2 if lacks else n for n, lacks in zip(numbers, lacking, strict=True)]
     train = _shards("train", 0, numbers[0])
     return ShardPlan((*train, *_shards("held_out", len(train), numbers[1])), end, held_out)
@@ -101,7 +103,12 @@ def _held_out_documents(documents: int, settings: ExampleSettings) -> int:
             "the format (--format)."
         )
     # Keys are hashes, so the smallest are a random choice.
-    return max(2, round(settings.held_out_fraction * documents))
+    held_out = max(2, round(settings.held_out_fraction * documents))
+    if held_out == documents:
+        raise InputError(
+            f"--held_out_fraction={settings.held_out_fraction}: leaves no document to train on."
+        )
+    return held_out
 
 
 def _shard_count(sections: int, tokens: int) -> int:

@@ -39,19 +39,21 @@ class Survey:
         rows = rows[rows["key"] < end]
         return end, np.array([sections + len(rows), tokens + rows["tokens"].sum(dtype=np.int64)])
 
-    def lack_documents(self, counts: Sequence[int], key_end: int) -> list[bool]:
-        """Returns whether one of equal intervals of hashes has sections of less than two documents.
+    def lack_documents(self, counts: Sequence[int], key_end: int, least: int) -> list[bool]:
+        """Returns whether one of equal intervals of hashes has sections of too few documents.
 
         Args:
           counts: two numbers of intervals, for documents with keys from `key_end` on, and for those
             with smaller ones. A single interval lacks nothing.
           key_end: see above.
+          least: the least number of documents of an interval, 1 or 2.
         """
         if max(counts) <= 1:
             return [False, False]
         answers = self._answers(np.dtype(np.uint64), _extreme_keys, counts, key_end)
         smallest, largest = np.stack(answers).reshape(len(answers), 2, -1).transpose(1, 0, 2)
-        few = smallest.min(axis=0) >= largest.max(axis=0)
+        low, high = smallest.min(axis=0), largest.max(axis=0)
+        few = low >= high if least > 1 else low > high  # equal keys are of one document
         parts = np.split(few, [counts[0]])
         return [n > 1 and bool(part.any()) for n, part in zip(counts, parts, strict=True)]
 

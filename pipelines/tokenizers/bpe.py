@@ -11,7 +11,7 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_text as tf_text
 
-from pipelines.tokenizers import bpe_merging, normalizer
+from pipelines.tokenizers import bpe_merging, byte_ranges, normalizer
 from pipelines.tokenizers.base import IdsWithOffsets, Pieces, Tokenizer
 from pipelines.tokenizers.bpe_vocabulary import MARK, BPEVocabulary, spell
 from pipelines.tokenizers.wordpiece_vocabulary import make_word_finder
@@ -103,11 +103,7 @@ class BPETokenizer(Tokenizer):
     def _words(self, normalized: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """Words [words], the first word of each text [batch + 1], and their first bytes."""
         _, starts, ends = self._finder.tokenize_with_offsets(normalized)
-        words = tf.strings.substr(
-            tf.gather(normalized, starts.value_rowids()),
-            tf.cast(starts.flat_values, tf.int32),
-            tf.cast(ends.flat_values - starts.flat_values, tf.int32),
-        )
+        words = byte_ranges.cut_words(normalized, starts, ends)
         return words, starts.row_splits, starts.flat_values
 
     def _merge(self, words: tf.Tensor) -> tf.RaggedTensor:

@@ -13,7 +13,7 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_text as tf_text
 
-from pipelines.tokenizers import bpe_merging
+from pipelines.tokenizers import bpe_merging, byte_ranges
 from pipelines.tokenizers import byte_bpe_vocabulary as letters
 from pipelines.tokenizers import byte_bpe_words as words_of
 from pipelines.tokenizers.base import Ids, IdsWithOffsets, Pieces, Tokenizer, as_arrays
@@ -172,7 +172,7 @@ class ByteBPETokenizer(Tokenizer):
         ends = tf.cumsum(lengths)
         starts = ends - lengths
         shift = first - tf.gather(starts, pieces.row_splits[:-1])
-        word = words_of.rows_of(pieces.row_splits)
+        word = byte_ranges.rows_of(pieces.row_splits)
         shift = tf.gather(shift, word)
         return starts + shift, ends + shift, word
 

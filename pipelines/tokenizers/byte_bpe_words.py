@@ -54,7 +54,7 @@ class Words(NamedTuple):
         """Extends ranges of bytes, counted from `origins` (int64 [n] all), to whole characters."""
 
         def widen() -> tuple[tf.Tensor, tf.Tensor]:
-            text = rows_of(self.characters.row_splits)
+            text = byte_ranges.rows_of(self.characters.row_splits)
             first = self.characters.flat_values + tf.gather(self.text_starts, text)
             bounds = tf.concat([first, self.bounds[-1:]], 0)
             start = tf.searchsorted(bounds, starts + origins, side="right") - 1
@@ -97,7 +97,7 @@ def split(texts: tf.Tensor, part_contractions: bool = False) -> Words:
     first = tf.where(begins[:-1])[:, 0]  # the first character of each word
     splits = tf.searchsorted(first, points.row_splits, out_type=tf.int64)
     sizes = tf.cast(tf.strings.length(texts), tf.int64)
-    rows = rows_of(splits)
+    rows = byte_ranges.rows_of(splits)
     text_starts = tf.cumsum(sizes, exclusive=True)
     starts = tf.gather(offsets.flat_values, first) + tf.gather(text_starts, rows)
     kind = tf.gather(kinds, first)
@@ -124,16 +124,6 @@ def split_words(texts: tf.Tensor | Sequence[str]) -> tf.Tensor:
     text_starts = tf.gather(words.text_starts, words.texts)
     starts, ends = words.bounds[:-1] - text_starts, words.bounds[1:] - text_starts
     return byte_ranges.cut(texts, words.texts, starts, ends)
-
-
-def rows_of(splits: tf.Tensor) -> tf.Tensor:
-    """Returns the row of each value of a ragged tensor, int64 [values], given its int64 row splits.
-
-    `RaggedTensor.value_rowids` takes time and memory for the rows times the longest row.
-    """
-    inner = splits[1:-1]
-    steps = tf.scatter_nd(inner[:, tf.newaxis], tf.ones_like(inner), splits[-1:] + 1)
-    return tf.cumsum(tf.ensure_shape(steps, [None]))[:-1]
 
 
 def begins_white(text: str) -> bool:

@@ -10,6 +10,17 @@ import tensorflow as tf
 _BASE = 0x5851F42D4C957F2D
 _INVERSE = pow(_BASE, -1, 1 << 64)
 _ROW = 0x2545F4914F6CDD1D
+LONG_TEXT = 1024  # bytes; more are too many for a copy for each word
+
+
+def rows_of(splits: tf.Tensor) -> tf.Tensor:
+    """Returns the row of each value of a ragged tensor, int64 [values], given its int64 row splits.
+
+    `RaggedTensor.value_rowids` takes time and memory for the rows times the longest row.
+    """
+    inner = splits[1:-1]
+    steps = tf.scatter_nd(inner[:, tf.newaxis], tf.ones_like(inner), splits[-1:] + 1)
+    return tf.cumsum(tf.ensure_shape(steps, [None]))[:-1]
 
 
 def cut(texts: tf.Tensor, rows: tf.Tensor, starts: tf.Tensor, ends: tf.Tensor) -> tf.Tensor:
@@ -21,7 +32,22 @@ def cut(texts: tf.Tensor, rows: tf.Tensor, starts: tf.Tensor, ends: tf.Tensor) -
     first = tf.gather(single.row_starts(), rows)
     place = tf.ragged.range(first + starts, first + ends)
     taken = tf.gather(single.flat_values, place.flat_values)
-    return tf.strings.unsorted_segment_join(taken, place.value_rowids(), tf.size(rows))
+    return tf.strings.unsorted_segment_join(taken, rows_of(place.row_splits), tf.size(rows))
+
+
+def cut_words(texts: tf.Tensor, starts: tf.RaggedTensor, ends: tf.RaggedTensor) -> tf.Tensor:
+    """Returns the words of texts, string [words], given the bytes [batch, (words)] of each.
+
+    While all texts are short, a text is copied for each of its words, which is faster than `cut`.
+    """
+    rows, start, end = rows_of(starts.row_splits), starts.flat_values, ends.flat_values
+
+    def copied() -> tf.Tensor:
+        places = tf.cast(start, tf.int32), tf.cast(end - start, tf.int32)
+        return tf.strings.substr(tf.gather(texts, rows), *places)
+
+    are_short = tf.reduce_all(tf.strings.length(texts) <= LONG_TEXT)
+    return tf.cond(are_short, copied, lambda: cut(texts, rows, start, end))
 
 
 def byte_at(texts: tf.Tensor, rows: tf.Tensor, offsets: tf.Tensor) -> tf.Tensor:

@@ -12,7 +12,7 @@ import tokenizers
 
 from pipelines.common import files
 from pipelines.common.errors import InputError
-from pipelines.tokenizers import normalizer
+from pipelines.tokenizers import byte_ranges, normalizer
 from pipelines.tokenizers.vocabulary import (
     CasedVocabulary,
     ChosenSettings,
@@ -136,15 +136,15 @@ class WordSplitter:
     strip_accents: bool
 
     def __call__(self, texts: list[str]) -> tf.Tensor:
-        """Returns all words of the texts, string [words]."""
+        """Returns all words of the texts, string [words]; those of long texts are last."""
+        limit = byte_ranges.LONG_TEXT
+        parts = [x for x in texts if len(x) <= limit], [x for x in texts if len(x) > limit]
+        return tf.concat([self._words(part) for part in parts if part], 0)
+
+    def _words(self, texts: list[str]) -> tf.Tensor:
         normalized = _normalizer(self.lower_case, self.strip_accents)(texts)
         _, starts, ends = _word_finder().tokenize_with_offsets(normalized)
-        # Sentences are short: copying a sentence for each of its words is faster than alternatives.
-        return tf.strings.substr(
-            tf.gather(normalized, starts.value_rowids()),
-            tf.cast(starts.flat_values, tf.int32),
-            tf.cast(ends.flat_values - starts.flat_values, tf.int32),
-        )
+        return byte_ranges.cut_words(normalized, starts, ends)
 
 
 # Created once per process, so that a splitter can be pickled.

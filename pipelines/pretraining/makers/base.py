@@ -25,10 +25,12 @@ class ExampleMaker(abc.ABC):
     Attributes:
       segments: number of segments of a sequence.
       draws: whether a plan is random.
+      least_documents: how many documents a shard must have parts of.
     """
 
     segments: ClassVar[int] = 1
     draws: ClassVar[bool] = True
+    least_documents: ClassVar[int] = 1
 
     def __init__(self, settings: ExampleSettings, tokenizer: Tokenizer):
         self.settings = settings

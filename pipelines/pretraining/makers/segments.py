@@ -34,6 +34,7 @@ class SentencePairs(_Segments):
     """[CLS] A [SEP] B [SEP], where B follows A or is of another document (Devlin et al., 3.1)."""
 
     segments: ClassVar[int] = 2
+    least_documents: ClassVar[int] = 2
 
     @classmethod
     def check(cls, counts: Mapping[str, int], held_out: int) -> None:

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 
 import pytest
 
@@ -30,6 +31,30 @@ def test_any_split_gives_the_same_documents(tmp_path, split_bytes):
     documents = make_documents(20)
     path = write_documents(tmp_path / "a.txt", documents)
     assert read(path, split_bytes) == documents
+
+
+def test_without_blank_lines_each_range_is_read_once(tmp_path, monkeypatch):
+    read_lines = []
+    original = reader._Lines.__iter__
+
+    def counted(lines):
+        for line in original(lines):
+            read_lines.append(line)
+            yield line
+
+    monkeypatch.setattr(reader._Lines, "__iter__", counted)
+    path = tmp_path / "a.txt"
+    sentences = [f"This is sentence {number} of all." for number in range(2000)]
+    path.write_text("\n".join(sentences) + "\n")
+    assert read(path, 1000, "sentences") == [sentences]
+    assert len(read_lines) < 2.2 * len(sentences)  # the first range, and all others together
+
+
+def test_a_pipe_beside_a_file_is_refused(tmp_path):
+    (tmp_path / "a.txt").write_text("Text.\n")
+    os.mkfifo(tmp_path / "b.txt")
+    with pytest.raises(InputError, match=r"b\.txt: is not a regular file"):
+        reader.open_corpus(f"{tmp_path}/*.txt")
 
 
 @pytest.mark.parametrize("split_bytes", [1, 50, 1 << 20])

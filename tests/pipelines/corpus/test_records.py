@@ -93,6 +93,20 @@ def _cut(path):
     path.write_bytes(path.read_bytes()[:-30])
 
 
+def _cut_between_records(path):
+    with open(path, "wb") as file:
+        writer = WARCWriter(file, gzip=True)
+        for _ in range(2):
+            body = io.BytesIO(b"some text " * 9)
+            record = writer.create_warc_record("https://a.b", "conversion", payload=body)
+            writer.write_record(record)
+    path.write_bytes(path.read_bytes()[:-8])  # the checksum of the last record
+
+
+def _no_length(path):
+    path.write_bytes(b"WARC/1.0\r\nWARC-Type: conversion\r\nContent-Length: \r\n\r\ntext")
+
+
 def _page(path):
     with open(path, "wb") as file:
         writer = WARCWriter(file, gzip=False)
@@ -111,6 +125,9 @@ def _page(path):
         ("a.wet", lambda p: p.write_bytes(b"x" * 99), "is not a web archive that can be read"),
         ("a.parquet", lambda p: _table(p, text=_LATIN), "row 1 .*: byte 0xe9 is not UTF-8"),
         ("a.wet", _cut, "record 1: the file is truncated"),
+        ("a.wet", lambda p: p.write_bytes(b""), "every file has 0 bytes"),
+        ("a.wet.gz", _cut_between_records, r"a\.wet\.gz: is truncated"),
+        ("a.wet", _no_length, "is not a web archive that can be read"),
         ("a.wet", _page, "record 1: is a page with its markup; use the WET file"),
     ],
 )

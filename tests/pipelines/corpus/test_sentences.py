@@ -32,6 +32,11 @@ def test_a_long_row_of_dots_takes_no_time():
     assert split_sentences(f"It rained{row}x. Done.") == [f"It rained{row}x.", "Done."]
 
 
+def test_many_abbreviations_take_no_time():
+    assert len(split_sentences("p. 12, Vol. 3, " * 30_000)) == 1
+    assert len(split_sentences('"' + "A" * 100_000 + '". Then')) == 2
+
+
 def test_wrapped_lines_are_joined_and_headings_stay_apart():
     text = (
         "A HEADING\n\nThis line of prose was broken to fit the width\nof the page. And it "

@@ -15,6 +15,7 @@ import tensorflow as tf
 from pipelines.common import files, locks
 from pipelines.common.errors import InputError
 from pipelines.common.runners import LocalRunner, Runner, Workers
+from pipelines.corpus import reader
 from pipelines.pretraining import example_folder, example_reader, example_writer
 from pipelines.pretraining.settings import ExampleSettings, Objective, SequenceKind
 from pipelines.pretraining.sharding import UNFINISHED
@@ -263,6 +264,25 @@ def test_paths_of_other_file_systems_work(corpus_path, vocab_path, tmp_path):
         with tf.io.gfile.GFile(f"ram://out/{shard['file']}", "rb") as file:
             assert file.read() == (tmp_path / "o" / shard["file"]).read_bytes()
     assert manifest["text"] == local["text"]
+
+
+def test_one_document_fills_several_shards(vocab_path, tmp_path, small_shards, monkeypatch):
+    monkeypatch.setattr(reader, "SECTION_CHARACTERS", 500)
+    one = [[sentence for document in make_documents(100) for sentence in document]]
+    corpus = write_documents(tmp_path / "c.txt", one)
+    changes = {"objective": Objective.MLM, "sequences": SequenceKind.PACKED, "max_seq_length": 64}
+    wanted = request(corpus, vocab_path, tmp_path / "o", held_out_fraction=0.0, **changes)
+    assert len(example_writer.write(wanted, HERE)["train"]["shards"]) > 1
+
+
+def test_documents_are_left_to_train_on(vocab_path, tmp_path):
+    corpus = write_documents(tmp_path / "c.txt", make_documents(20))
+    wanted = request(corpus, vocab_path, tmp_path / "o", held_out_fraction=0.98)
+    wanted = dataclasses.replace(
+        wanted, settings=dataclasses.replace(wanted.settings, objective=Objective.MLM)
+    )
+    with pytest.raises(InputError, match=r"0\.98: leaves no document to train on"):
+        example_writer.write(wanted, HERE)
 
 
 def test_a_shard_without_records_is_an_empty_file_there_too(corpus_path, vocab_path):

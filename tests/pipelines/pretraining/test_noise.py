@@ -183,6 +183,14 @@ def test_settings_of_another_objective_are_told():
         ExampleSettings(mean_span=2.0).check()
     with pytest.raises(InputError, match="--max_ngram does not go with --objective=denoising"):
         ExampleSettings(objective=Objective.DENOISING, max_ngram=3).check()
+    with pytest.raises(InputError, match="--mean_span: does not go with --noise=deletion"):
+        ExampleSettings(objective=Objective.DENOISING, noise="deletion", mean_span=9.0).check()
+    with pytest.raises(InputError, match="--noise_share: does not go with --noise=permutation"):
+        ExampleSettings(objective=Objective.DENOISING, noise="permutation", noise_share=0.9).check()
+
+
+def test_denoising_predicts_all_positions():
+    ExampleSettings(objective=Objective.DENOISING, max_seq_length=16).check()
 
 
 @pytest.mark.parametrize("objective", ["left_to_right", "bidirectional_lm"])

@@ -24,6 +24,17 @@ def counts(texts, tmp_path, **changes):
     )
 
 
+def test_words_of_long_texts(tmp_path):
+    long = "Été, 中文! " * 500
+    assert counts([long, "été it"], tmp_path) == collections.Counter(
+        {
+            b"ete": 501,
+            b"it": 1,
+            **dict.fromkeys([b",", b"!", "中".encode(), "文".encode()], 500),
+        }
+    )
+
+
 def test_words_are_those_of_the_tokenizer(tmp_path):
     words = counts(["Été, ÉTÉ! 中文 it's"], tmp_path)
     assert words == collections.Counter(
