@@ -3,7 +3,8 @@ r"""Distils a pre-trained model into a smaller one, as DistilBERT was.
   bert-tf write-examples --input='corpus/*.txt' --vocab=uncased_L-12_H-768_A-12 \
       --objective=mlm --masking=dynamic --output=tfrecords/distillation
   bert-tf distill --teacher=uncased_L-12_H-768_A-12 --tfrecords=tfrecords/distillation \
-      --flagfile=recipes/distillation.flags --output=savedmodels/distilled
+      --flagfile=recipes/distilbert.flags --steps=7500 --warmup_steps=375 \
+      --output=savedmodels/distilled
 
 The student has half of the teacher's layers and starts from them. The same command resumes a run
 that was stopped. To distil a fine-tuned model, use `bert-tf finetune` with its --teacher.

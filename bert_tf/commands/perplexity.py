@@ -2,8 +2,8 @@ r"""Prints the perplexity of a text file under a left-to-right model.
 
   bert-tf perplexity --model=savedmodels/gpt --input='texts/*.txt'
 
-The files are read as a corpus is: documents are separated by empty lines. Each token is predicted
-after all of its document that precedes it, or at least half a window. Perplexities per token are
+The files are read as a corpus is, in its formats. Each token is predicted after all of its document
+that precedes it, or at least half a window. Perplexities per token are
 comparable between models of one tokenizer; the others between tokenizers that change no text.
 """
 

@@ -133,7 +133,7 @@ class ScoreCheck:
             kept += [] if losses else found
             lost += losses
             for line in losses:
-                logging.warning("%s; it is not used.", line)
+                logging.warning("%s; it computes in float32.", line)
         # TensorFlow computes in the precision in which the export is stored.
         needed = self.precision is Precision.BFLOAT16
         if not kept or (needed and kept[0]["engine"] != EngineName.TENSORFLOW):

@@ -46,7 +46,7 @@ def _bounds(sizes: list[int]) -> np.ndarray:
 
 def _checksum_tables() -> np.ndarray:
     """The CRC-32C of each byte when up to seven zeros follow it, uint32 [8, 256]."""
-    table = np.arange(256, dtype=np.uint32)
+    table: np.ndarray = np.arange(256, dtype=np.uint32)
     for _ in range(8):
         table = table >> 1 ^ (table & 1) * np.uint32(0x82F63B78)
     tables = [table]
