@@ -6,7 +6,6 @@ import glob
 import json
 import os
 import pickle
-import shutil
 
 import msgspec
 import pytest
@@ -19,7 +18,7 @@ from pipelines.corpus import reader
 from pipelines.pretraining import example_folder, example_reader, example_writer
 from pipelines.pretraining.settings import ExampleSettings, Objective, SequenceKind
 from pipelines.pretraining.sharding import UNFINISHED
-from tests import commands, webhdfs
+from tests import commands
 from tests.conftest import make_documents, write_documents
 from tests.pipelines.pretraining.written import cut_finely, digests
 
@@ -252,20 +251,6 @@ def test_settings_out_of_range_are_named(corpus_path, vocab_path, tmp_path, chan
         example_writer.write(request(corpus_path, vocab_path, tmp_path / "o", **changes), HERE)
 
 
-def test_paths_of_other_file_systems_work(corpus_path, vocab_path, tmp_path):
-    """TensorFlow's in-memory file system stands for gs://: only tf.io.gfile reaches it."""
-    local = example_writer.write(request(corpus_path, vocab_path, tmp_path / "o"), HERE)
-    for path, name in ((corpus_path, "corpus.txt"), (vocab_path, "vocab.txt")):
-        tf.io.gfile.makedirs("ram://in")
-        tf.io.gfile.copy(path, f"ram://in/{name}", overwrite=True)
-    wanted = request("ram://in/corpus.txt", "ram://in/vocab.txt", "ram://out")
-    manifest = example_writer.write(wanted, HERE)
-    for shard in manifest["train"]["shards"]:
-        with tf.io.gfile.GFile(f"ram://out/{shard['file']}", "rb") as file:
-            assert file.read() == (tmp_path / "o" / shard["file"]).read_bytes()
-    assert manifest["text"] == local["text"]
-
-
 def test_one_document_fills_several_shards(vocab_path, tmp_path, small_shards, monkeypatch):
     monkeypatch.setattr(reader, "SECTION_CHARACTERS", 500)
     one = [[sentence for document in make_documents(100) for sentence in document]]
@@ -277,39 +262,10 @@ def test_one_document_fills_several_shards(vocab_path, tmp_path, small_shards, m
 
 def test_documents_are_left_to_train_on(vocab_path, tmp_path):
     corpus = write_documents(tmp_path / "c.txt", make_documents(20))
-    wanted = request(corpus, vocab_path, tmp_path / "o", held_out_fraction=0.98)
-    wanted = dataclasses.replace(
-        wanted, settings=dataclasses.replace(wanted.settings, objective=Objective.MLM)
-    )
+    changes = {"held_out_fraction": 0.98, "objective": Objective.MLM}
+    wanted = request(corpus, vocab_path, tmp_path / "o", **changes)
     with pytest.raises(InputError, match=r"0\.98: leaves no document to train on"):
         example_writer.write(wanted, HERE)
-
-
-def test_a_shard_without_records_is_an_empty_file_there_too(corpus_path, vocab_path):
-    """Packed sequences need more text than is held out."""
-    tf.io.gfile.makedirs("ram://few")
-    changes = {"objective": Objective.MLM, "sequences": SequenceKind.PACKED, "max_seq_length": 4096}
-    manifest = example_writer.write(
-        request(corpus_path, vocab_path, "ram://few/o", held_out_fraction=0.01, **changes), HERE
-    )
-    assert manifest["held_out"]["records"] == 0 < manifest["train"]["records"]
-    for shard in manifest["held_out"]["shards"]:
-        assert tf.io.gfile.stat(f"ram://few/o/{shard['file']}").length == 0
-
-
-def test_hdfs_has_the_same_bytes(vocab_path, tmp_path, small_shards):
-    """Of a file in several ranges, whose ends are in the middle of lines."""
-    corpus_path = write_documents(tmp_path / "text.txt", make_documents(200))
-    output = tmp_path / "o"
-    example_writer.write(request(corpus_path, vocab_path, output), HERE)
-    with webhdfs.serving(tmp_path) as place:
-        for path, name in ((corpus_path, "corpus.txt"), (vocab_path, "vocab.txt")):
-            shutil.copy(path, tmp_path / name)
-        wanted = request(f"{place}/c*.txt", f"{place}/vocab.txt", f"{place}/there")
-        example_writer.write(wanted, HERE)
-    here, there = digests(output), digests(tmp_path / "there")
-    del here["manifest.json"], there["manifest.json"]  # which name the corpus
-    assert here == there and len(here) > 3
 
 
 def test_a_folder_with_files_of_others_is_refused(corpus_path, vocab_path, tmp_path):
