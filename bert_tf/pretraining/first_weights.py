@@ -15,6 +15,7 @@ from bert_tf.objectives.base import PretrainingObjective
 from bert_tf.training import run_folder
 from bert_tf.training.checkpoints import Checkpoints, is_checkpoint
 from bert_tf.weights import own
+from pipelines.common import files
 from pipelines.common.errors import InputError
 from pipelines.tokenizers.base import Tokenizer
 
@@ -81,8 +82,7 @@ def _unfinished_run(path: str) -> dict[str, Any] | None:
     """
     if not is_checkpoint(path) or own.find_folder(path):
         return None
-    above = path.rstrip("/") if "://" in path else os.path.abspath(path)
-    return run_folder.begun(os.path.dirname(os.path.dirname(above))) or {}
+    return run_folder.begun(os.path.dirname(os.path.dirname(files.absolute(path)))) or {}
 
 
 def place_sinusoids(model: PretrainingObjective) -> None:

@@ -77,14 +77,13 @@ class TimeBudget:
         self._decay_seconds = (decay_fraction or _DECAY_FRACTION) * self._seconds
         self._strategy, self._write = session.strategy, session.is_chief
         self._path = f"{folder}/{ENDING}"
-        self._known = files.gfile.exists(self._path)
-        if self._known and not start:
-            self._known = False
-            if self._write:
-                files.gfile.remove(self._path)
+        found = files.gfile.exists(self._path)
+        self._known = found and start > 0
         if self._known:
             ending = json_files.read(self._path, _Ending)
             self._schedule.end_at(ending["total_steps"], ending["decay_steps"])
+        elif found and self._write:
+            files.gfile.remove(self._path)
 
     def note(self, done: int, history: History, batch_size: int) -> None:
         """Sets the end, once it is time for the learning rate to fall.

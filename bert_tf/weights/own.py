@@ -41,7 +41,7 @@ def find_folder(path: str) -> str | None:
     """Our folder at a path, or around a checkpoint at that path; None if there is none."""
     folders = [path] if has_checkpoint(path) else []
     if checkpoints.is_checkpoint(path):
-        above = os.path.abspath(path) if "://" not in path else path.rstrip("/")
+        above = files.absolute(path)
         folders = [above := os.path.dirname(above) for _ in range(_MAX_DEPTH)]
     return next((f for f in folders if files.gfile.exists(f"{f}/{CONFIG}")), None)
 

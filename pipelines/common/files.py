@@ -83,6 +83,11 @@ def inside(folder: str, name: object, place: str) -> str:
     return f"{folder}/{name}"
 
 
+def absolute(path: str) -> str:
+    """A path from the root of its file system, without a slash at its end."""
+    return path.rstrip("/") if "://" in path else os.path.abspath(path)
+
+
 def partial_of(path: str) -> str:
     """The temporary name of a file that one process writes at a time."""
     return f"{path}{_PARTIAL}"

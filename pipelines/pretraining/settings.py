@@ -199,12 +199,16 @@ class ExampleSettings(Settings):
             f"a block of {BLOCK} sequences of --max_seq_length={self.max_seq_length}",
         )
 
+    def _is_given(self, name: str) -> bool:
+        """Whether a setting has another value than its default."""
+        return getattr(self, name) != getattr(type(self), name)
+
     def _check_masks(self) -> None:
         """Raises InputError for settings of masks that are not drawn now, or not at all."""
         replaced = self.objective is Objective.REPLACED_TOKEN
         static = ("whole_word_mask", "max_ngram")
         for name in (*static, "mask_share", "random_share", "masked_lm_prob"):
-            if getattr(self, name) == getattr(type(self), name):
+            if not self._is_given(name):
                 continue
             if not Objective(self.objective).hides:
                 raise InputError(f"--{name}: --objective={self.objective} masks nothing.")
@@ -224,14 +228,14 @@ class ExampleSettings(Settings):
             else ("noise", "noise_share", "mean_span")
         )
         for name in names:
-            if getattr(self, name) != getattr(type(self), name):
+            if self._is_given(name):
                 raise InputError(
                     f"--{name} {'does not go' if denoising else 'goes only'} with "
                     "--objective=denoising."
                 )
         needed = {"mean_span": {Noise.INFILLING}, "noise_share": set(_HIDING)}
         for name, noises in needed.items() if denoising else ():
-            if getattr(self, name) != getattr(type(self), name) and not noises & self.noises:
+            if self._is_given(name) and not noises & self.noises:
                 raise InputError(f"--{name}: does not go with --noise={self.noise}.")
 
     @property

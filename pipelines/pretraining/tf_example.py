@@ -118,21 +118,19 @@ def _put_ints(buffer, at, key, values):
 
 
 @compiled
-def _put_floats(buffer, at, key, values):
-    at = _put_header(buffer, at, key, _FLOAT_LIST, 4 * len(values))
-    for value in values:
-        for shift in range(0, 32, 8):
-            buffer[at] = (value >> shift) & 0xFF
-            at += 1
-    return at
-
-
-@compiled
 def _put_fixed(buffer, at, value, size):
     """Writes the lowest bytes of a number, the lowest first."""
     for index in range(size):
         buffer[at + index] = value >> 8 * index & 0xFF
     return at + size
+
+
+@compiled
+def _put_floats(buffer, at, key, values):
+    at = _put_header(buffer, at, key, _FLOAT_LIST, 4 * len(values))
+    for value in values:
+        at = _put_fixed(buffer, at, value, 4)
+    return at
 
 
 @compiled

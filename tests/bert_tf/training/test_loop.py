@@ -211,7 +211,7 @@ def test_parts_are_computed_one_after_the_other():
     number = tf.constant(1)
     graph = step.on_batch.get_concrete_function(make_batch(6), number, number).graph
     calls = [op for op in graph.get_operations() if "PartitionedCall" in op.type]
-    parts = [op for op in calls if b"plain_gradients" in op.get_attr("f").name.encode()]
+    parts = [op for op in calls if "plain_gradients" in op.get_attr("f").name]
     assert len(parts) == 3
     for before, after in itertools.pairwise(parts):
         above, found = [after], set()
