@@ -23,6 +23,11 @@ _RUNNER = RunnerFlags()
 LearningSettings.define_flags()
 
 
+def prepare() -> None:
+    """Starts what the workers need, while TensorFlow is imported."""
+    _RUNNER.prepare("pipelines.tokenizers.learning")
+
+
 def main() -> None:
     """Learns the vocabulary unless it exists."""
     path, settings = _OUTPUT.value, LearningSettings.from_flags()

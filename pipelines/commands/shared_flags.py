@@ -113,6 +113,17 @@ class RunnerFlags:
                 "follow all flags and --. Not given: Beam runs on this machine.",
             )
 
+    def prepare(self, module: str) -> None:
+        """Starts the server of the worker processes, if there will be any.
+
+        Args:
+          module: The module of their functions.
+        """
+        from pipelines.common import machine, parallel
+
+        if self._runner.value != _BEAM and (self._workers.value or machine.cores()) > 1:
+            parallel.start_server(module)
+
     def runner(self) -> "Runner":
         """The chosen runner.
 

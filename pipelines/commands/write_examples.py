@@ -31,6 +31,11 @@ _RUNNER = RunnerFlags()
 ExampleSettings.define_flags()
 
 
+def prepare() -> None:
+    """Starts what the workers need, while TensorFlow is imported."""
+    _RUNNER.prepare("pipelines.pretraining.example_writer")
+
+
 def main() -> None:
     """Writes examples as the flags say."""
     from pipelines.pretraining import example_writer

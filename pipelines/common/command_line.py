@@ -1,7 +1,8 @@
 """What every command shares: flags and help, start, stop, and errors of the user in one line.
 
 TensorFlow takes seconds to start. A command's module imports it in its `main` only, after the flags
-were read, so --help and errors in flags appear at once.
+were read, so --help and errors in flags appear at once. What can start beside TensorFlow, a module
+starts in a function `prepare`.
 """
 
 import importlib
@@ -62,6 +63,8 @@ def _run_main(command: Any) -> None:
     """Runs the `main` of a command's module, and reports its errors."""
     from pipelines.common import quiet_start
 
+    if "tensorflow" not in sys.modules and hasattr(command, "prepare"):
+        command.prepare()
     quiet_start.import_tensorflow()
     try:
         stopping.raise_stopped()

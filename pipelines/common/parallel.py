@@ -57,11 +57,20 @@ def process_pool(
     """
     context = multiprocessing.get_context("forkserver" if preload else "spawn")
     if preload:
-        context.set_forkserver_preload(["pipelines.common.quiet_worker", preload])
-        with _ctrl_c_ignored():  # by the server, also while it imports
-            forkserver.ensure_running()
+        start_server(preload)
     start = functools.partial(_start_worker, prepare, *arguments)
     return ProcessPoolExecutor(workers, context, start)
+
+
+def start_server(preload: str) -> None:
+    """Starts the server of `process_pool`, unless it runs: it imports while this process goes on.
+
+    Args:
+      preload: See `process_pool`.
+    """
+    multiprocessing.set_forkserver_preload(["pipelines.common.quiet_worker", preload])
+    with _ctrl_c_ignored():  # by the server, also while it imports
+        forkserver.ensure_running()
 
 
 def ignore_ctrl_c() -> None:

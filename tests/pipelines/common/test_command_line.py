@@ -114,6 +114,44 @@ def test_a_signal_while_a_command_starts_has_the_usual_message(number):
             assert err == "stopped; run the same command again to resume.\n"
 
 
+def _first_child(process):
+    """The first process that a process starts."""
+    while process.poll() is None:
+        with open(f"/proc/{process.pid}/task/{process.pid}/children") as file:
+            children = file.read().split()
+        if children:
+            return children[0]
+        time.sleep(0.01)
+    raise AssertionError(process.communicate())
+
+
+def _runs(pid):
+    """Whether a process has not ended, though nobody may have asked for its exit status."""
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def test_workers_start_beside_tensorflow_and_end_with_the_command(tmp_path, vocab_path):
+    """A process of its own: others of the tests have imported TensorFlow before."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "bert_tf", "write-examples", "--workers=2", f"--vocab={vocab_path}",
+         f"--input={tmp_path}/none.txt", f"--output={tmp_path}/o"],
+        stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    server = _first_child(process)
+    with open(f"/proc/{process.pid}/maps") as file:
+        assert "tensorflow" not in file.read()
+    _, err = process.communicate(timeout=1200)
+    assert process.returncode == 2 and err.startswith("error: ") and err.count("\n") == 1
+    end = time.monotonic() + 60
+    while _runs(server):
+        assert time.monotonic() < end
+        time.sleep(0.1)
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_while_text_is_read_has_the_usual_message(tmp_path, number):
     (tmp_path / "c.txt").write_text("The words of a long text.\n" * 3_000_000)
