@@ -55,13 +55,13 @@ def make(corpus: str, corpus_format: str, folder: str) -> tuple[str, tuple[Exper
                 taken += len(block)
             else:
                 file.write("\n".join(block) + "\n\n")
-    if sum(map(len, blocks)) < _MIN_SENTENCES:
+    if len(blocks) < 2 or sum(map(len, blocks)) < _MIN_SENTENCES:
         raise InputError(
             f"{corpus}: is too small to make tasks of; name some with TASKS= (--tasks), or "
             "take more text."
         )
     dev = max(1, len(blocks) // 5)
-    train = blocks[dev:] or blocks
+    train = blocks[dev:]
     makers: dict[str, tuple[str, Callable[[Blocks, int], str]]] = {
         "swapped_words": ("classification", _swapped_words),
         "sentence_order": ("pair", _sentence_order),

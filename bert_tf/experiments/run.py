@@ -80,8 +80,10 @@ def show(output: str, only: Sequence[str]) -> list[JobEntry]:
     if not files.gfile.exists(f"{output}/{PLAN}"):
         raise InputError(f"{output}: has no {PLAN}; no experiments were begun there.")
     plan = plans.read(output)
-    studies = [name for name in only if name in plan.studies] or only
-    return list(_entries(plan, studies).values())
+    planned = {job.name for job in jobs_of(plan, plan.studies)}
+    every = _entries(plan, _studies(plan, only))
+    begun = [e for name, e in every.items() if name in planned or e.state is not JobState.WAITING]
+    return begun or list(every.values())
 
 
 def _check_devices(devices: Sequence[str]) -> None:

@@ -89,10 +89,14 @@ class Frozen:
 
     def apply(self, model: TaskModel) -> None:
         """Freezes these parts of a model."""
+        encoder = model.encoder
         if self.embeddings:
-            model.encoder.embeddings.trainable = False
+            encoder.embeddings.trainable = False
         for index in self.blocks:
-            model.encoder.blocks[index].trainable = False
+            encoder.blocks[index].trainable = False
+        if self.whole:  # what is between the blocks and the pooler too
+            for layer in set(encoder.members()) - {encoder.pooler}:
+                layer.trainable = False
 
 
 def with_outputs(data: Sequence[TaskData], bundle: Bundle, cache: str) -> list[TaskData]:

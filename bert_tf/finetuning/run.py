@@ -12,7 +12,7 @@ import tensorflow as tf
 from absl import logging
 from tqdm import tqdm
 
-from bert_tf import weights
+from bert_tf import tasks, weights
 from bert_tf.finetuning import batches
 from bert_tf.finetuning.freezing import Frozen
 from bert_tf.finetuning.settings import FineTuningSettings, Selection
@@ -203,6 +203,9 @@ class Run:
         scores = Scores(
             f"{folder}/evaluations.json", start, self.setup.settings, self.session.is_chief
         )
+        if self.setup.evaluated:
+            for item in scores.found:
+                self.setup.evaluated(item["step"] / self.total_steps, item["score"])
         name = f"lr {self.rate:g}, seed {seed}"
         with RunMonitor(
             self.session, self._objective, folder, name, start, self.setup.tensorboard, begin
@@ -256,7 +259,9 @@ class Run:
                     seed=seed,
                     save_every=_SAVE_EVERY,
                     log_every=_LOG_EVERY,
-                    evaluate_every=max(1, per_epoch // count) if count else 0,  # 0: only at the end
+                    evaluate_every=max(1, round(per_epoch / count))
+                    if count
+                    else 0,  # 0: only at the end
                 )
             if scored and not scores.enough and scores.last_step != self.total_steps:
                 evaluate(self.total_steps)  # the last epoch was not whole
@@ -289,17 +294,18 @@ class Run:
             logging.warning("%s has no pooler; a new one is trained.", settings.init)
 
     def _first_weights(self) -> dict[str, np.ndarray]:
-        """The given weights; of the heads, those that were trained for the same task."""
+        """The given weights; of the heads, those of the same form, trained for the same task."""
         bundle, init = self.setup.bundle, self.setup.settings.init
-        tasks = {item.task.name: item.task for item in self.setup.data}
+        trained = {item.task.name: item.task for item in self.setup.data}
         same = {
             entry["name"]
             for entry in bundle.tasks
-            if (task := tasks.get(entry["name"]))
+            if (task := trained.get(entry["name"]))
             and (entry["shape"], tuple(entry["labels"])) == (task.shape, task.labels)
+            and tasks.load(entry).head == task.head
         }
         for name in head_units(bundle.weights):
-            how = "is trained further" if name in same else "is of another task and left out"
+            how = "is trained further" if name in same else "is another one and left out"
             logging.info("%s: the head of %s %s.", init, name, how)
         return {
             name: value

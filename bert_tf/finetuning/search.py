@@ -20,6 +20,7 @@ from bert_tf.finetuning.settings import FineTuningSettings
 from bert_tf.training import distribution, run_folder
 from pipelines.common import files, json_files, optional
 from pipelines.common.errors import InputError
+from pipelines.labelled import tables
 
 PICTURE = "search.png"
 _EXTRA = "search"
@@ -74,15 +75,19 @@ def search(settings: FineTuningSettings, output: str, cache: str, minutes: float
 def _identity(settings: FineTuningSettings) -> dict[str, Any]:
     """What decides the trials: the settings, and the contents of the model and of the data."""
     values = settings.identity()
-    for name in ("tasks", "init"):  # their contents are compared
+    for name in ("tasks", "init", "teacher", "unlabelled"):  # their contents are compared
         del values[name]
     examples = [task_data.read_examples(request, settings) for request in settings.tasks]
     bundle = weights.read(settings.init)
     contents = {
         "init_sha256": bundle.sha256(),
         **({"init_tasks": bundle.tasks} if bundle.tasks else {}),
-        "tasks": sweep.describe_tasks(settings, [each.inputs for each in examples]),
+        "tasks": sweep.describe_tasks(settings, examples),
     }
+    if settings.teacher:
+        contents["teacher_sha256"] = weights.read(settings.teacher).sha256()
+    if settings.unlabelled:
+        contents["unlabelled_sha256"] = tables.sha256(settings.unlabelled)
     return json_files.as_json({"search": True, "settings": values, **contents})
 
 

@@ -6,7 +6,7 @@ import itertools
 import math
 import statistics
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -16,7 +16,13 @@ from bert_tf.finetuning import freezing, task_report, teaching
 from bert_tf.finetuning.freezing import Frozen
 from bert_tf.finetuning.run import Run, RunResult, Setup
 from bert_tf.finetuning.settings import FineTuningSettings
-from bert_tf.finetuning.task_data import TaskData, column_names, convert, read_examples
+from bert_tf.finetuning.task_data import (
+    TaskData,
+    TaskExamples,
+    column_names,
+    convert,
+    read_examples,
+)
 from bert_tf.finetuning.teaching import Teacher
 from bert_tf.models.base_config import EncoderConfig
 from bert_tf.training import (
@@ -108,7 +114,7 @@ def finetune(
         identity = _identity(setup, tokenizer, taught_by)
         different = run_folder.DIFFERENT_COMMANDS
         distribution.check_same(strategy, [identity, settings.pace()], different)
-        if not done:
+        if not (done or frozen):  # a frozen encoder needs no more than its weights
             _check_memory(setup)
         chief = distribution.is_chief(strategy)
         with run_folder.open_run(output, identity, write=chief and not done) as finished:
@@ -230,28 +236,28 @@ def _identity(setup: Setup, tokenizer: Tokenizer, teacher: Bundle | None) -> dic
         del values[name]
     return {
         **({"teacher_sha256": teacher.sha256()} if teacher else {}),
-        **{
-            f"{k}_sha256": files.sha256(v)
-            for more in setup.unlabelled
-            for k, v in more.inputs.items()
-        },
+        **{f"{k}_sha256": v for more in setup.unlabelled for k, v in more.inputs.items()},
         "settings": values,
         "config": setup.config.to_dict(),
         "init_sha256": setup.bundle.sha256(),
         **({"init_tasks": list(setup.bundle.tasks)} if setup.bundle.tasks else {}),
         "vocabulary_sha256": tokenizer.vocabulary.sha256,
         "tokenizer": tokenizer.settings,
-        "tasks": describe_tasks(setup.settings, [item.inputs for item in setup.data]),
+        "tasks": describe_tasks(setup.settings, setup.data),
     }
 
 
 def describe_tasks(
-    settings: FineTuningSettings, inputs: Sequence[Mapping[str, str]]
+    settings: FineTuningSettings, data: Sequence[TaskData | TaskExamples]
 ) -> list[dict[str, Any]]:
-    """What decides the examples of each task: how its files are read, and their checksums."""
+    """What decides the examples of each task: how its files are read, checksums, and labels."""
     return [
-        {"kind": request.kind, "name": request.name, **request.layout(), "inputs": found}
-        for request, found in zip(settings.tasks, inputs, strict=True)
+        {
+            **{"kind": request.kind, "name": request.name, **request.layout()},
+            "inputs": found.inputs,
+            "labels": list(found.task.labels),  # a file beside the data may name them
+        }
+        for request, found in zip(settings.tasks, data, strict=True)
     ]
 
 
@@ -294,7 +300,8 @@ def _keep(setup: Setup, chosen: RunResult, run: Run) -> dict[str, Any]:
     arrays = checkpoints.read_arrays(setup.kept_folder(rate, seed), checkpoints.MODEL_PREFIX)
     found = {k.removeprefix(checkpoints.MODEL_PREFIX): v for k, v in arrays.items()}
     written = []
-    for item, predictor in zip(setup.data, run.predictors_of(found), strict=True):
+    predictors = run.predictors_of(found)
+    for item, predictor in zip(setup.data, predictors, strict=True):
         place = setup.output if len(setup.data) == 1 else f"{setup.output}/{item.task.name}"
         written.append(task_report.write_task(item, predictor, place))
     names = ", ".join(item.task.name for item in setup.data)
@@ -312,9 +319,8 @@ def _keep(setup: Setup, chosen: RunResult, run: Run) -> dict[str, Any]:
     by_task = ("test_metrics", "test_baselines", "labels")
     compared = {}
     if setup.teacher:
-        predict = run.predictors_of(found)[0]
         data = dataclasses.replace(setup.data[0], task=written[0][0])
-        compared["distillation"] = setup.teacher.compare(data, run.model, predict)
+        compared["distillation"] = setup.teacher.compare(data, run.model, predictors[0])
     return {
         **compared,
         "warnings": [warning for _, report in written for warning in report["warnings"]],

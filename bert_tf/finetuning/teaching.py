@@ -16,6 +16,7 @@ from bert_tf.tasks.model import TaskModel, TaskObjective
 from bert_tf.training import distribution
 from bert_tf.weights import Bundle
 from pipelines.common.errors import InputError
+from pipelines.labelled import tables
 from pipelines.labelled.columns import ColumnNames
 from pipelines.labelled.features import Features
 from pipelines.tokenizers.base import Tokenizer
@@ -145,4 +146,4 @@ def unlabelled(data: TaskData, path: str, tokenizer: Tokenizer, columns: ColumnN
     )
     logging.info("%s: %s texts to learn from the teacher.", path, f"{len(examples):,}")
     split = Split("unlabelled", examples, found)
-    return TaskData(task, split, (), (), {"unlabelled": path}, notes)
+    return TaskData(task, split, (), (), {"unlabelled": tables.sha256(path)}, notes)

@@ -61,11 +61,15 @@ def inspect(folder: str) -> PageData:
         scores = [name for name in report if name.endswith(("_accuracy", "_loss", "perplexity"))]
         evaluations = {report["steps"]: {name: report[name] for name in scores}}
     words, parts = _neighbours(folder) if finished else (None, {})
+    history = progress.read_history(f"{folder}/{progress.HISTORY}")
+    steps = [phase["steps"] for phase in identity["phases"]]
+    if None in steps:  # those of a time; the last ones so far
+        steps = [report.get("steps") or max((point.step for point in history), default=0)]
     values = {
         "run": {
             "name": label(folder.rstrip("/").rsplit("/", 1)[-1]),
             "finished": finished,
-            "steps": sum(phase["steps"] for phase in identity["phases"]),
+            "steps": sum(steps),
             "objective": report.get("objective"),
             "parameters": report.get("parameters"),
             "seconds": rounded(report.get("seconds")),
@@ -74,7 +78,7 @@ def inspect(folder: str) -> PageData:
                 name: rounded(report[name]) for name in _FIGURES if report.get(name) is not None
             },
         },
-        "history": thinned(progress.read_history(f"{folder}/{progress.HISTORY}")),
+        "history": thinned(history),
         "held_out": _of_evaluations(evaluations),
         "course": _course(lines),
         "words": words,

@@ -119,11 +119,6 @@ class EncoderDecoder(BertEncoder):
             found = super().call(inputs, training, dropout_seed, dtype, drop_padding)
         return found | {"word_embeddings": tf.convert_to_tensor(self.word_embeddings)}
 
-    def batch_of(self, inputs: Any) -> EncoderInputs:
-        """Converts the inputs of `call`; positions are computed from a mask of int32."""
-        batch = super().batch_of(inputs)
-        return batch._replace(mask=tf.cast(batch.mask, tf.int32))
-
     def encode_batch(
         self, batch: EncoderInputs, seeds: tf.Tensor | None, dtype: str | None, drop_padding: bool
     ) -> dict[str, Any]:

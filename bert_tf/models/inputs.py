@@ -38,10 +38,7 @@ class EncoderInputs(NamedTuple):
         found = named(inputs, typed)
         word_ids = tf.cast(found[_IDS], tf.int32)
         mask = found.get(_MASK)
-        if mask is None:
-            mask = tf.cast(word_ids != pad_id, tf.int32)
-        elif mask.dtype == tf.bool:
-            mask = tf.cast(mask, tf.int32)
+        mask = tf.cast(word_ids != pad_id if mask is None else mask, tf.int32)
         types = found.get(_TYPES) if typed else None
         return cls(word_ids, mask, None if types is None else tf.cast(types, tf.int32))
 

@@ -1,5 +1,6 @@
 """An encoder with a head for each task."""
 
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -223,7 +224,9 @@ class TaskObjective:
         """Variables of the head, and of the part of the encoder that the task uses."""
         encoder = self.model.encoder
         pooler = [] if self.head.reads_pooled else encoder.pooler.variables
-        unused = {id(variable) for variable in pooler}
+        top = max(self.task.head.indices(self.model.config.num_hidden_layers))
+        above = [] if self._language_model else encoder.layer_variables()[1 + top :]
+        unused = {id(variable) for variable in itertools.chain(pooler, *above)}
         shared = [v for v in encoder.trainable_variables if id(v) not in unused]
         return [*shared, *self.head.trainable_variables]
 
@@ -256,7 +259,7 @@ class TaskObjective:
         loss = tf.reduce_sum(self._losses(logits, batch) * weights)
         counts = {"loss": loss, "total": tf.reduce_sum(weights)}
         mean = tf.math.divide_no_nan(loss, totals["total"])
-        if self._language_model and training:
+        if self._language_model and training and not self.task.layer_outputs(batch):
             of_tokens = self._language_loss(outputs["sequence_output"], batch)
             mean += _LANGUAGE_SHARE * tf.math.divide_no_nan(of_tokens, totals["tokens"])
         return mean, counts

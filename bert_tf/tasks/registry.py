@@ -130,9 +130,10 @@ def check_entry(entry: "TaskEntry", place: str) -> None:
             f"{', '.join(shapes())}."
         )
     kind = entry.get("kind", shape.default_kind)
-    if kind not in kinds():
+    if kind not in shape.kinds:
         raise InputError(
-            f"{place}: the task {name} is of the kind {kind!r}; there are {', '.join(kinds())}."
+            f"{place}: the task {name} is of the kind {kind!r}; of {entry['shape']} there are "
+            f"{', '.join(shape.kinds)}."
         )
     json_files.check(entry, type(make(shape.default_kind)).entry(), f"{place}: {name}")
     if len(set(entry["labels"])) < len(entry["labels"]):

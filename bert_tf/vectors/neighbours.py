@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bert_tf.tasks.embedding.retrieval import largest
 from bert_tf.vectors import model as models
 from bert_tf.vectors.extractor import Embedder
 from bert_tf.vectors.index import VectorIndex
@@ -114,7 +115,7 @@ def search(
     first = 0
     for block in blocks:
         found = queries @ unit(block).T
-        order = np.stack([_largest(row, count) for row in found])
+        order = np.stack([largest(row, count) for row in found])
         # Earlier rows come first, and so precede rows that are equally similar.
         best = np.concatenate([best, np.take_along_axis(found, order, 1)], 1)
         rows = np.concatenate([rows, first + order], 1)
@@ -123,12 +124,3 @@ def search(
         rows = np.take_along_axis(rows, kept, 1)
         first += len(block)
     return rows, best
-
-
-def _largest(values: np.ndarray, count: int) -> np.ndarray:
-    """The indices of the largest values, in descending order, the first of equal values first."""
-    candidates = np.arange(len(values))
-    if count < len(values):
-        threshold = np.partition(values, -count)[-count]
-        candidates = np.flatnonzero(values >= threshold)
-    return candidates[np.argsort(-values[candidates], kind="stable")][:count]

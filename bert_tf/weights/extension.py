@@ -66,6 +66,8 @@ def with_words(model: Bundle, words: Iterable[str]) -> tuple[Bundle, list[str]]:
     found: dict[str, Sequence[int]] = {}
     for word, ids in zip(given, _pieces(tokenizer, given), strict=True):
         parts = [part.decode() for part in split([word]).numpy()]
+        if not parts:
+            raise InputError(f"{word!r} has no character that the tokenizer keeps.")
         if len(parts) != 1:
             raise InputError(
                 f"{word!r} is {len(parts)} words for the tokenizer ({', '.join(parts)}), which "

@@ -81,7 +81,9 @@ def read(path: str | os.PathLike[str]) -> Bundle:
 
 
 def folder_of(path: str) -> str:
-    """The folder of a model at a path as for `read`."""
+    """The folder of a model at a path as for `read`; for one in a cache, the current folder."""
+    if not files.gfile.exists(path) and local_caches.find(path):
+        return "."
     path = path if files.gfile.isdir(path) else _model_of(path)
     folder = path if files.gfile.isdir(path) else os.path.dirname(path) or "."
     return own.find_folder(path) or folder

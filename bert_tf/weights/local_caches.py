@@ -22,7 +22,8 @@ def find(name: str) -> str | None:
 
 
 def _in_huggingface(name: str) -> str | None:
-    home = os.environ.get("HF_HOME", "~/.cache/huggingface")
+    caches = os.environ.get("XDG_CACHE_HOME", "~/.cache")
+    home = os.environ.get("HF_HOME", f"{caches}/huggingface")
     cache = os.path.expanduser(os.environ.get("HF_HUB_CACHE", f"{home}/hub"))
     stored = name.replace("/", "--")
     for folder in (

@@ -19,10 +19,11 @@ from bert_tf.models.base_config import EncoderConfig
 from bert_tf.models.config import BertConfig
 from bert_tf.models.families import FAMILIES
 from bert_tf.weights import own, tf_checkpoint
-from bert_tf.weights.bundle import MASKED_LM, POOLER, Bundle
+from bert_tf.weights.bundle import HEADS, MASKED_LM, POOLER, Bundle
 from bert_tf.weights.tf1_layouts import IGNORED, LAYOUTS, Layout
 from pipelines.common import files, json_files
 from pipelines.common.errors import InputError
+from pipelines.common.texts import listed
 from pipelines.tokenizers import registry
 from pipelines.tokenizers.vocabulary import TokenizerSettings, Vocabulary
 
@@ -76,7 +77,7 @@ def _config(folder: str, family: str, weights: Mapping[str, np.ndarray]) -> Bert
     if found is None and family == "electra":
         try:
             return _electra_config(weights)
-        except (KeyError, IndexError) as error:
+        except (KeyError, IndexError, TypeError, ZeroDivisionError) as error:
             raise InputError(
                 f"{folder}: has no bert_config.json, and it cannot be read off the weights "
                 f"({error}); copy it there."
@@ -188,7 +189,14 @@ def write(model: Bundle, folder: str) -> None:
         _check_electra(model, span)
     has_head = description is not None and tasks.load(description).own_head
     names = [description["name"]] if description and has_head else []
-    weights = layout.table(span).write(model.weights, model.config, names)
+    table = layout.table(span)
+    lost = [n for n in model.weights if not n.startswith(HEADS) and not table.theirs(n)]
+    if lost:
+        raise InputError(
+            f"{model.place}: the format tf1 of {model.config.model_type} has no place for "
+            f"{listed(lost, 3)}; choose another --format."
+        )
+    weights = table.write(model.weights, model.config, names)
     activation = "gelu" if config.hidden_act == "gelu_tanh" else config.hidden_act
     config = dataclasses.replace(config, hidden_act=activation)
     own.write_description(dataclasses.replace(model, config=config), folder)

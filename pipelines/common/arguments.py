@@ -92,8 +92,12 @@ def _read_file(path: str, known: flags.FlagValues, above: tuple[str, ...] = ()) 
     for number, line in enumerate(map(str.strip, lines), 1):
         if line and not line.startswith(("#", "//")):
             for given in _flags_of(iter([line]), known, f"{path}: line {number}: "):
-                inner = given.name == _FILE
-                found += _read_file(given.value, known, (*above, path)) if inner else [given]
+                if given.name == _FILE:
+                    found += _read_file(given.value, known, (*above, path))
+                elif given.name == _MORE:
+                    found += _read(flag_types.split(given.value), known)
+                else:
+                    found.append(given)
     return found
 
 

@@ -163,5 +163,7 @@ def pairs(entries: list[str], flag: str) -> dict[str, str]:
         role, equals, value = entry.partition("=")
         if not equals:
             raise InputError(f"{flag}: {entry!r} is not of the form ROLE=NAME.")
+        if role.strip() in found:
+            raise InputError(f"{flag}: {role.strip()} is given twice.")
         found[role.strip()] = value.strip()
     return found

@@ -31,7 +31,7 @@ class DataService:
         if not (self.address.startswith(_PROTOCOL) and host and port.isdecimal()):
             raise InputError(f"--data_service={self.address}: it must be grpc://host:port.")
         try:
-            socket.create_connection((host, int(port)), _SECONDS).close()
+            socket.create_connection((host.strip("[]"), int(port)), _SECONDS).close()
         except (OSError, OverflowError) as error:
             raise InputError(
                 f"--data_service={self.address}: nothing answers there ({error}); start the "

@@ -79,9 +79,8 @@ def plan_shards(
     if not counts["documents"]:
         raise InputError("the corpus has no text: no document has a token.")
     maker = MAKERS[settings.sequence_kind]
-    maker.check(counts, 0)
-    held_out = _held_out_documents(counts["documents"], settings)
-    maker.check(counts, held_out)
+    maker.check(counts)
+    held_out = _held_out_documents(counts["documents"], settings, maker.least_documents)
     survey = Survey(store, workers)
     end, apart = survey.smallest_keys(held_out)
     total = np.array([sum(file["sections"] for file in store.files), counts["tokens"]])
@@ -93,7 +92,7 @@ def plan_shards(
     return ShardPlan((*train, *_shards("held_out", len(train), numbers[1])), end, held_out)
 
 
-def _held_out_documents(documents: int, settings: ExampleSettings) -> int:
+def _held_out_documents(documents: int, settings: ExampleSettings, least: int) -> int:
     if not settings.held_out_fraction:
         return 0
     if documents < _MIN_DOCUMENTS_TO_HOLD_OUT:
@@ -104,9 +103,11 @@ def _held_out_documents(documents: int, settings: ExampleSettings) -> int:
         )
     # Keys are hashes, so the smallest are a random choice.
     held_out = max(2, round(settings.held_out_fraction * documents))
-    if held_out == documents:
+    left = documents - held_out
+    if left < least:
         raise InputError(
-            f"--held_out_fraction={settings.held_out_fraction}: leaves no document to train on."
+            f"--held_out_fraction={settings.held_out_fraction}: leaves "
+            f"{counted(left, 'document')} to train on; at least {least} must be left."
         )
     return held_out
 

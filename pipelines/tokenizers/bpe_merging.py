@@ -8,13 +8,35 @@ token as if it stood alone. This leaves exactly the parts of its merge, as `chec
 every token.
 """
 
+import json
 import struct
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import tokenizers
 
 from pipelines.common.errors import InputError
 from pipelines.tokenizers.bpe_files import Merge
+from pipelines.tokenizers.vocabulary import repeat_words
+
+
+def learn(counts: Mapping[str, int], alphabet: Sequence[str], most: int) -> list[Merge]:
+    """The merges that the tokenizers library finds in words, in its order.
+
+    Args:
+      counts: Of each word, of letters without white space.
+      alphabet: The letters; ties are broken in their order.
+      most: Number of merges, if there are as many.
+    """
+    bpe = tokenizers.Tokenizer(tokenizers.models.BPE())
+    bpe.pre_tokenizer = tokenizers.pre_tokenizers.WhitespaceSplit()
+    trainer = tokenizers.trainers.BpeTrainer(
+        vocab_size=len(alphabet) + most,
+        min_frequency=2,
+        initial_alphabet=list(alphabet),
+        show_progress=False,
+    )
+    bpe.train_from_iterator(repeat_words(sorted(counts.items())), trainer)
+    return [(left, right) for left, right in json.loads(bpe.to_str())["model"]["merges"]]
 
 
 def check(

@@ -2,16 +2,12 @@
 
 import collections
 import dataclasses
-import json
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, Self
-
-import tokenizers
 
 from pipelines.common.errors import InputError
 from pipelines.tokenizers import bpe_files, bpe_merging
 from pipelines.tokenizers.bpe_files import Merge
-from pipelines.tokenizers.vocabulary import repeat_words
 from pipelines.tokenizers.wordpiece_vocabulary import (
     SplitWordsVocabulary,
     covering,
@@ -146,16 +142,7 @@ def _train(words: collections.Counter[str], letters: Sequence[str], merges: int)
         for word, count in words.items()
         if all(character in ends for character in word)
     }
-    bpe = tokenizers.Tokenizer(tokenizers.models.BPE())
-    bpe.pre_tokenizer = tokenizers.pre_tokenizers.WhitespaceSplit()
-    trainer = tokenizers.trainers.BpeTrainer(
-        vocab_size=2 * len(letters) + merges,
-        min_frequency=2,
-        initial_alphabet=[*letters, *ends.values()],
-        show_progress=False,
-    )
-    bpe.train_from_iterator(repeat_words(sorted(spelled.items())), trainer)
-    found = json.loads(bpe.to_str())["model"]["merges"]
+    found = bpe_merging.learn(spelled, [*letters, *ends.values()], merges)
 
     def shown_of(part: str) -> str:
         return "".join(shown.get(character, character) for character in part)

@@ -8,23 +8,16 @@ other 68 bytes are U+0100 and following in order; a space is Ġ, a newline Ċ.
 import collections
 import dataclasses
 import itertools
-import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar, Self
 
 import tensorflow as tf
-import tokenizers
 
 from pipelines.common.errors import InputError
 from pipelines.tokenizers import bpe_files, bpe_merging, byte_bpe_words
 from pipelines.tokenizers.bpe_files import Merge
 from pipelines.tokenizers.bpe_vocabulary import END_OF_WORD, BPEVocabulary
-from pipelines.tokenizers.vocabulary import (
-    ChosenSettings,
-    TokenizerSettings,
-    Vocabulary,
-    repeat_words,
-)
+from pipelines.tokenizers.vocabulary import ChosenSettings, TokenizerSettings, Vocabulary
 
 START, PAD, SEPARATOR, UNKNOWN, MASK = "<s>", "<pad>", "</s>", "<unk>", "<mask>"
 SPECIAL_TOKENS = (START, PAD, SEPARATOR, UNKNOWN, MASK)
@@ -125,7 +118,7 @@ class ByteBPEVocabulary(Vocabulary):
         counts: collections.Counter[str] = collections.Counter()
         for word, count in words.items():
             counts[to_letters(word)] += count
-        merges = _train(counts, size - least)
+        merges = bpe_merging.learn(counts, BYTE_LETTERS, size - least)
         made = (left + right for left, right in merges)
         tokens = (START, PAD, SEPARATOR, UNKNOWN, *sorted(BYTE_LETTERS), *made, MASK)
         return cls(tokens, tuple(merges))
@@ -193,17 +186,3 @@ def _check_tokens(tokens: Sequence[str], special: Sequence[str], name: str) -> N
             f"{name}: lacks {len(letters)} of the 256 letters that stand for bytes "
             f"({' '.join(letters[:8])}); without them not every text has tokens."
         )
-
-
-def _train(counts: collections.Counter[str], max_merges: int) -> list[Merge]:
-    """Returns the merges that the tokenizers library finds, in its order."""
-    bpe = tokenizers.Tokenizer(tokenizers.models.BPE())
-    bpe.pre_tokenizer = tokenizers.pre_tokenizers.WhitespaceSplit()  # no letter is white space
-    trainer = tokenizers.trainers.BpeTrainer(
-        vocab_size=len(BYTE_LETTERS) + max_merges,
-        min_frequency=2,
-        initial_alphabet=list(BYTE_LETTERS),
-        show_progress=False,
-    )
-    bpe.train_from_iterator(repeat_words(sorted(counts.items())), trainer)
-    return [(left, right) for left, right in json.loads(bpe.to_str())["model"]["merges"]]

@@ -27,11 +27,20 @@ def scores(
     rows = []
     for start in range(0, len(queries), _AT_ONCE):
         found = queries[start : start + _AT_ONCE] @ texts.T
-        order = np.argsort(-found, -1, kind="stable")[:, :depth]
-        for ranks, wanted in zip(order, relevant[start : start + _AT_ONCE], strict=True):
+        for scores, wanted in zip(found, relevant[start : start + _AT_ONCE], strict=True):
+            ranks = largest(scores, depth)
             hits = np.isin(ranks, list(wanted))
             best = gains[: min(len(wanted), depth)].sum()
             first = 1 / (1 + hits.argmax()) if hits.any() else 0.0
             rows.append(((gains * hits).sum() / best, hits[0], hits.sum() / len(wanted), first))
     names = ("ndcg_10", "recall_1", "recall_10", "mrr_10")
     return dict(zip(names, np.mean(rows, 0).tolist(), strict=True))
+
+
+def largest(values: np.ndarray, count: int) -> np.ndarray:
+    """The indices of the largest values, in descending order, the first of equal values first."""
+    candidates = np.arange(len(values))
+    if count < len(values):
+        threshold = np.partition(values, -count)[-count]
+        candidates = np.flatnonzero(values >= threshold)
+    return candidates[np.argsort(-values[candidates], kind="stable")][:count]

@@ -150,7 +150,8 @@ class Embedding(SequencesTask):
             ids = {label: number for number, label in enumerate(self.labels)}
             return np.array([ids.get(example.label or "", 0) for example in examples], np.int64)
         second = [self._texts(example)[-1 if form is Form.TEXTS else 1] for example in examples]
-        return np.unique(second, return_inverse=True)[1]
+        numbers: dict[str, int] = {}
+        return np.array([numbers.setdefault(text, len(numbers)) for text in second], np.int64)
 
     def logits(self, logits: tf.Tensor, batch: dict[str, tf.Tensor]) -> tf.Tensor:
         """The vectors of the texts of each row, [size, texts, width]."""

@@ -236,9 +236,10 @@ class Tagging(ServedTagging):
         """Wrong tags; the worst are those that the model was surest of."""
         for word, (tag, true) in enumerate(zip(prediction.tags, example.truth, strict=True)):
             if tag != true:
-                near = list(example.words)
-                near[word] = f"[{near[word]}]"
-                text = " ".join(near[max(0, word - _CONTEXT) : word + _CONTEXT + 1])
+                first = max(0, word - _CONTEXT)
+                near = list(example.words[first : word + _CONTEXT + 1])
+                near[word - first] = f"[{near[word - first]}]"
+                text = " ".join(near)
                 sure = float(prediction.probabilities[word])
                 yield -sure, f"{example.place}: {tag} ({sure:.0%} sure) is {true}\n    {text}"
 

@@ -30,9 +30,6 @@ _GROUPS = ("num_hidden_groups", "inner_group_num")  # of layers with weights of 
 
 
 def _to_options(values: Mapping[str, Any]) -> dict[str, Any]:
-    for key in _GROUPS:
-        if values.get(key, 1) != 1:
-            raise InputError(f"{key} is {values[key]!r}; only 1, as in all released ALBERTs, is.")
     return {name: values[name] for name in ("embedding_size", "head_dropout")}
 
 
@@ -77,6 +74,7 @@ FAMILY = Family(
     pooled_head=Architecture(needs=(POOLER,), lacks=(MASKED_LM, *_PAIRS), pooler=_POOLER),
     token_head=Architecture(lacks=(MASKED_LM, *_PAIRS, POOLER), pooler=_POOLER),
     keys={"head_dropout": "classifier_dropout_prob"},
+    only=dict.fromkeys(_GROUPS, 1),
     defaults={
         "vocab_size": 30000,
         "embedding_size": 128,

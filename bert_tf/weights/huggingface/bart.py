@@ -6,7 +6,7 @@ from typing import Any
 from bert_tf.models.config import BertConfig
 from bert_tf.models.families import FAMILIES
 from bert_tf.weights.bundle import POOLER
-from bert_tf.weights.huggingface.family import Architecture, Family
+from bert_tf.weights.huggingface.family import Architecture, Family, whole
 from pipelines.common.errors import InputError
 
 
@@ -42,39 +42,27 @@ _NAMES = {
     "encoder/decoder_block_{i}/cross_attention/output": f"{_CROSS}.out_proj",
     "encoder/decoder_block_{i}/cross_norm": f"{_CROSS}_layer_norm",
 }
-# Values of config.json that are the only supported ones.
-_ONLY = {
-    "scale_embedding": False,
-    "normalize_before": False,
-    "add_final_layer_norm": False,
-    "static_position_embeddings": False,
-    "normalize_embedding": True,
-    "tie_word_embeddings": True,
-}
 # Values that encoder and decoder share here.
 _SHARED = {"ffn_dim": "intermediate_size", "attention_heads": "num_attention_heads"}
 _OFFSET = 2  # rows of the position tables before the first token's, which config.json leaves out
 
 
 def _to_options(values: Mapping[str, Any]) -> dict[str, Any]:
-    for key, only in _ONLY.items():
-        if values.get(key, only) != only:
-            raise InputError(f"{key} is {values[key]!r}; it must be {only!r}.")
     start, end = values.get("decoder_start_token_id", 2), values.get("eos_token_id", 2)
     if start != end:
         raise InputError(
             f"decoder_start_token_id is {start!r}, but eos_token_id {end!r}; decoders here begin "
             "with the end token."
         )
-    encoder, decoder = values.get("encoder_layers", 12), values.get("decoder_layers", 12)
+    encoder, decoder = (whole(values, f"{side}_layers", 12) for side in ("encoder", "decoder"))
     options = {
         "num_hidden_layers": encoder + decoder,
         "num_decoder_layers": decoder,
-        "max_position_embeddings": values.get("max_position_embeddings", 1024) + _OFFSET,
+        "max_position_embeddings": whole(values, "max_position_embeddings", 1024) + _OFFSET,
         "pooler_dropout": values.get("classifier_dropout", values.get("classif_dropout", 0.0)),
     }
     for key, ours in _SHARED.items():
-        sizes = {values[f"{side}_{key}"] for side in ("encoder", "decoder")}
+        sizes = {whole(values, f"{side}_{key}") for side in ("encoder", "decoder")}
         if len(sizes) > 1:
             raise InputError(f"encoder_{key} and decoder_{key} differ; they must be equal.")
         options[ours] = sizes.pop()
@@ -127,6 +115,14 @@ FAMILY = Family(
         "hidden_dropout_prob": "dropout",
         "attention_probs_dropout_prob": "attention_dropout",
         "initializer_range": "init_std",
+    },
+    only={
+        "scale_embedding": False,
+        "normalize_before": False,
+        "add_final_layer_norm": False,
+        "static_position_embeddings": False,
+        "normalize_embedding": True,
+        "tie_word_embeddings": True,
     },
     defaults={"vocab_size": 50265, "hidden_size": 1024, "attention_probs_dropout_prob": 0.0}
     | {f"{side}_ffn_dim": 4096 for side in ("encoder", "decoder")}

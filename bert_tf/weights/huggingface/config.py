@@ -63,7 +63,7 @@ def read_config(values: dict[str, Any], name: str) -> tuple[Family, BertConfig]:
     family = find_family(values.get("model_type", "bert"), name)
     names = {theirs: ours for ours, theirs in family.keys.items()}
     values = {**family.defaults, **{names.get(key, key): value for key, value in values.items()}}
-    for key, only in _FIXED.items():
+    for key, only in {**_FIXED, **family.only}.items():
         if values.get(key, only) != only:
             raise InputError(f"{name}: {key} is {values[key]!r}; {family.title}'s is {only!r}.")
     activation = str(values.get("hidden_act", "gelu"))
@@ -73,7 +73,7 @@ def read_config(values: dict[str, Any], name: str) -> tuple[Family, BertConfig]:
         )
     known = BertConfig().to_dict()
     ours = {key: value for key, value in values.items() if key in known}
-    ours |= {"hidden_act": _ACTIVATIONS[activation], "causal": bool(values.get("is_decoder"))}
+    ours |= {"hidden_act": _ACTIVATIONS[activation], "causal": values.get("is_decoder") or False}
     ours |= {"model_type": family.model_type}
     try:
         options = family.to_options(values)

@@ -6,6 +6,7 @@ from typing import Any
 
 from bert_tf import tasks
 from bert_tf.models.config import BertConfig
+from pipelines.common.errors import InputError
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,6 +34,14 @@ class Architecture:
     zeros: str | None = None
 
 
+def whole(values: Mapping[str, Any], key: str, default: int | None = None) -> int:
+    """The whole number of a key of config.json; an InputError if it is none."""
+    value = values.get(key, default)
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise InputError(f"{key} is {value!r}; it must be a whole number.")
+    return value
+
+
 @dataclasses.dataclass(frozen=True)
 class Family:
     """A family of models.
@@ -55,6 +64,7 @@ class Family:
       keys: Their keys of config.json by ours, where they differ.
       defaults: Values of missing keys of config.json, under our names, that differ from those in
         `BertConfig`.
+      only: Keys of config.json, under our names, with the only value that is supported.
       fixed: Values of our configuration that all models of the family have.
       options: Supported options of `BertConfig`, in addition to those in `fixed` and to `causal`.
       to_options: Converts the values of config.json, under our names, to options.
@@ -78,6 +88,7 @@ class Family:
     lacking_heads: frozenset[str] = frozenset()
     keys: Mapping[str, str] = dataclasses.field(default_factory=dict)
     defaults: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    only: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     fixed: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     options: frozenset[str] = frozenset()
     to_options: Callable[[Mapping[str, Any]], dict[str, Any]] = lambda _: {}

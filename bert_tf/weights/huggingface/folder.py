@@ -118,7 +118,8 @@ def read(path: str) -> Bundle:
 
 def _class_remedy(values: dict[str, Any], family: Family, architecture: Architecture) -> str:
     """What to tell of a config.json that names no known class, for which the encoder is read."""
-    stated = values.get("architectures") or ["no class"]
+    stated = values.get("architectures")
+    stated = stated if isinstance(stated, list) and stated else ["no class"]
     if architecture.name in stated:
         return ""
     known = ", ".join(item.name for item in (*family.pretraining, *family.tasks.values()))

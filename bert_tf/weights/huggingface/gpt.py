@@ -6,7 +6,7 @@ from typing import Any
 from bert_tf.models.config import BertConfig
 from bert_tf.models.families import FAMILIES
 from bert_tf.weights.bundle import POOLER
-from bert_tf.weights.huggingface.family import Architecture, Family
+from bert_tf.weights.huggingface.family import Architecture, Family, whole
 from pipelines.common.errors import InputError
 
 _BLOCK = "{prefix}h.{i}"
@@ -44,10 +44,7 @@ _ONLY = {
 
 
 def _to_options(values: Mapping[str, Any]) -> dict[str, Any]:
-    for key, only in _ONLY.items():
-        if values.get(key, only) != only:
-            raise InputError(f"{key} is {values[key]!r}; it must be {only!r}.")
-    width = values.get("n_inner") or 4 * values["hidden_size"]
+    width = values.get("n_inner") or 4 * whole(values, "hidden_size")
     # In transformers, this "gelu" of GPT is the one with tanh.
     activation = {"hidden_act": "gelu"} if values["hidden_act"] == "gelu" else {}
     rates = {"head_dropout": values.get("summary_first_dropout")}
@@ -99,6 +96,7 @@ GPT = Family(
     keys=_KEYS | {"hidden_act": "afn"},
     defaults={"vocab_size": 40478, "hidden_size": 768, "hidden_act": "gelu", "afn": "gelu"}
     | {"layer_norm_eps": 1e-5},
+    only=_ONLY,
     fixed={name: FAMILIES["openai-gpt"].values[name] for name in _FIXED},
     options=frozenset(["head_dropout"]),
     to_options=_to_options,
@@ -134,6 +132,7 @@ GPT2 = Family(
         "max_position_embeddings": 1024,
         "layer_norm_eps": 1e-5,
     },
+    only=_ONLY,
     fixed={name: FAMILIES["gpt2"].values[name] for name in (*_FIXED, "pre_norm")},
     options=frozenset(["head_dropout"]),
     to_options=_to_options,

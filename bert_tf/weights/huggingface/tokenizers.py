@@ -258,7 +258,9 @@ def _read_bpe(
     stated = f"{path}/{CONFIG}"
     if not files.gfile.exists(stated):
         return vocabulary, None
-    values = (fast.get("pre_tokenizer") or {}) | json_files.read(stated, dict[str, Any])
+    values = fast.get("pre_tokenizer")
+    values = values if isinstance(values, dict) else {}
+    values = values | json_files.read(stated, dict[str, Any])
     return vocabulary, vocabulary.resolve({_SPACE: bool(values.get(_SPACE))})
 
 

@@ -48,14 +48,9 @@ class ExampleMaker(abc.ABC):
         return settings.dupe_factor if self.draws or settings.writes_masks or noised else 1
 
     @classmethod
-    def check(cls, counts: Mapping[str, int], held_out: int) -> None:
-        """Raises InputError if sequences cannot be made of a corpus; most makers accept any.
-
-        Args:
-          counts: statistics of the text (TEXT_COUNTS).
-          held_out: number of held-out documents.
-        """
-        del counts, held_out
+    def check(cls, counts: Mapping[str, int]) -> None:
+        """Raises InputError if a corpus with these TEXT_COUNTS has no sequences; few makers do."""
+        del counts
 
     @abc.abstractmethod
     def plan(self, documents: TokenizedDocuments, rng: np.random.Generator) -> np.ndarray:

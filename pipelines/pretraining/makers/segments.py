@@ -11,7 +11,6 @@ import numpy as np
 
 from pipelines.common.compiled import compiled
 from pipelines.common.errors import InputError
-from pipelines.common.texts import counted
 from pipelines.pretraining.makers.base import ExampleMaker, FeatureArrays
 from pipelines.pretraining.masking import SequenceBlock
 from pipelines.pretraining.section_files import TokenizedDocuments
@@ -37,7 +36,7 @@ class SentencePairs(_Segments):
     least_documents: ClassVar[int] = 2
 
     @classmethod
-    def check(cls, counts: Mapping[str, int], held_out: int) -> None:
+    def check(cls, counts: Mapping[str, int]) -> None:
         """Raises InputError if there is one document to train on, or one sentence in each."""
         remedy = (
             "Sentence pairs are impossible; train without them (--objective=mlm), or check "
@@ -51,12 +50,6 @@ class SentencePairs(_Segments):
         if counts["sentences"] == counts["documents"]:
             raise InputError(
                 f"every document is a single sentence, so none has a next one. {remedy}"
-            )
-        left = counts["documents"] - held_out
-        if left < 2:
-            raise InputError(
-                f"--held_out_fraction leaves {counted(left, 'document')} to train on; at least "
-                "two are needed."
             )
 
     def plan(self, documents: TokenizedDocuments, rng: np.random.Generator) -> np.ndarray:

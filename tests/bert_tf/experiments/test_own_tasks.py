@@ -102,6 +102,8 @@ def test_short_sentences_are_not_spelled():
 
 
 def test_a_corpus_may_be_too_small(tmp_path):
-    corpus = write_corpus(tmp_path / "small.txt", documents=1, sentences=10)
-    with pytest.raises(InputError, match=r"small.txt: is too small to make tasks of; name some"):
-        own_tasks.make(corpus, "auto", f"{tmp_path}/out")
+    # Of 500 sentences one block would be taken, for training and dev alike.
+    for sentences in (10, 500):
+        corpus = write_corpus(tmp_path / "small.txt", documents=1, sentences=sentences)
+        with pytest.raises(InputError, match=r"small.txt: is too small to make tasks of; name"):
+            own_tasks.make(corpus, "auto", f"{tmp_path}/out")

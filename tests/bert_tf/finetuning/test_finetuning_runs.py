@@ -240,14 +240,15 @@ def test_a_head_goes_on_for_the_same_task_only(tmp_path, init):
         "heads/classification/kernel": rng.standard_normal((32, 2)).astype("f4"),
         "heads/classification/bias": np.ones(2, "f4"),
     }
-    for shape, labels, goes_on in (
-        ("classification", ["neg", "pos"], True),
-        ("classification", ["no", "yes"], False),
-        ("span", [], False),
+    for shape, labels, form, goes_on in (
+        ("classification", ["neg", "pos"], {}, True),
+        ("classification", ["no", "yes"], {}, False),
+        ("classification", ["neg", "pos"], {"both_orders": True}, False),
+        ("span", [], {}, False),
     ):
-        task = {"name": "classification", "shape": shape, "labels": labels}
+        task = {"name": "classification", "shape": shape, "labels": labels, "head": form}
         brought = dataclasses.replace(model, weights=model.weights | heads, tasks=(task,))
-        folder = f"{tmp_path}/{shape}-{len(labels)}-{goes_on}"
+        folder = f"{tmp_path}/{shape}-{len(labels)}-{len(form)}-{goes_on}"
         weights.write(brought, folder, Format.BERT_TF)
         settings = settings_of(
             folder,

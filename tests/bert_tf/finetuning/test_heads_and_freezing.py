@@ -22,6 +22,7 @@ from pipelines.common.errors import InputError
 from pipelines.tokenizers import packing
 from tests.bert_tf.labelled_data import (
     BAD,
+    BART,
     CONFIG,
     GOOD,
     make_choices,
@@ -204,6 +205,35 @@ def test_what_freeze_cannot_name(text, message):
     with pytest.raises(InputError) as error:
         Frozen.parse(text, dataclasses.replace(CONFIG, num_hidden_layers=4))
     assert message in str(error.value)
+
+
+@pytest.mark.parametrize("freeze", [None, "all"])
+@pytest.mark.parametrize("layers", [HeadLayers.EMBEDDINGS, HeadLayers.SECOND_TO_LAST])
+@pytest.mark.parametrize("family", ["bert", "albert", "gpt2", "openai-gpt", "bart"])
+def test_what_no_head_reads_is_not_trained(tmp_path, family, layers, freeze):
+    """Above the layers that are read, and around frozen ones, there is no gradient."""
+    config = BART
+    if family != "bart":
+        config = dataclasses.replace(CONFIG, **FAMILIES[family].values)
+    config = dataclasses.replace(
+        config, num_hidden_layers=2, vocab_size=CONFIG.vocab_size, max_position_embeddings=128,
+    )  # fmt: skip
+    init = write_init(str(tmp_path / "init"), config)
+    _, output = tune(
+        tmp_path, init, "ner", make_tags, head_layers=layers, freeze=freeze, epochs=0.3,
+        weight_decay=0.1,
+    )  # fmt: skip
+    before, after = weights.read(init).weights, weights.read(output).weights
+    changed = {
+        name.split("/")[1]
+        for name, value in before.items()
+        if name.startswith("encoder/") and not np.array_equal(after[name], value)
+    }
+    lower = {"embeddings", "block_0"} if layers is HeadLayers.SECOND_TO_LAST else {"embeddings"}
+    lower |= (
+        {"block_0", "block_1"} if family == "openai-gpt" else set()
+    )  # its language model reads the last
+    assert changed == (set() if freeze else lower)
 
 
 def test_layers_that_are_shared_are_one():

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bert_tf import tasks
-from bert_tf.finetuning import task_data
+from bert_tf.finetuning import sweep, task_data
 from bert_tf.finetuning.settings import FineTuningSettings, TaskRequest
 from bert_tf.serving import file_prediction
 from pipelines.common.errors import InputError
@@ -44,6 +44,8 @@ def test_a_map_next_to_the_data_names_labels(tmp_path, tokens, caplog):
     (tmp_path / "labels.txt").write_text("0\tsad\n1\tglad\n")
     found = _load(tmp_path, tokens, "classification", text)
     assert found.task.labels == ("sad", "glad") and f"{tmp_path}/labels.txt: names" in caplog.text
+    settings = FineTuningSettings((TaskRequest("classification", "moods", "none"),), "none")
+    assert sweep.describe_tasks(settings, [found])[0]["labels"] == ["sad", "glad"]
     with pytest.raises(
         InputError, match=r"line 22: the label '7' has no name; .*labels\.txt names"
     ):

@@ -1,6 +1,7 @@
 """Fine-tuning that learns from a fine-tuned teacher."""
 
 import dataclasses
+import json
 
 import numpy as np
 import tensorflow as tf
@@ -13,10 +14,12 @@ from tests.bert_tf.labelled_data import make_tags, make_texts, settings_of, tune
 
 def test_a_student_learns_texts_with_and_without_labels(tmp_path, init):
     report, teacher = tune(tmp_path, init, "classification", make_texts)
-    (tmp_path / "more.tsv").write_text((tmp_path / "data/dev.tsv").read_text())
+    rows = (tmp_path / "data/dev.tsv").read_text().splitlines()[1:]
+    more = [{"text": row.split("\t")[1]} for row in rows]
+    (tmp_path / "more.json").write_text(json.dumps({"dev": more}))
     few = settings_of(
         init, "classification", f"{tmp_path}/data", teacher=teacher,
-        unlabelled=f"{tmp_path}/more.tsv", train_examples=16, epochs=4.0,
+        unlabelled=f"{tmp_path}/more.json#dev", train_examples=16, epochs=4.0,
     )  # fmt: skip
     taught = sweep.finetune(few, f"{tmp_path}/student", f"{tmp_path}/cache", tensorboard=False)
     compared = taught["distillation"]

@@ -44,6 +44,20 @@ def test_a_run_is_shown_as_it_was_noted(run):
         assert dict(guess["tokens"]) == pytest.approx(reported["guesses"], abs=2e-4)
 
 
+def test_a_run_of_minutes_has_the_steps_that_it_did(run, tmp_path):
+    shutil.copytree(run, tmp_path / "run")
+    identity = json.loads((run / "run.json").read_text())
+    identity["phases"] = [phase | {"steps": None} for phase in identity["phases"]]
+    (tmp_path / "run/run.json").write_text(json.dumps(identity))
+    assert run_page.inspect(f"{tmp_path}/run").values["run"]["steps"] == 60
+    (tmp_path / "run/report.json").unlink()  # it still runs
+    lines = (run / "history.jsonl").read_text().splitlines()[:2]
+    (tmp_path / "run/history.jsonl").write_text("\n".join(lines) + "\n")
+    assert (
+        run_page.inspect(f"{tmp_path}/run").values["run"]["steps"] == json.loads(lines[1])["step"]
+    )
+
+
 def test_neighbours_are_the_nearest_by_cosine(run):
     look = run_page.inspect(str(run))
     words, count = look.values["words"]["words"], look.values["words"]["count"]

@@ -158,6 +158,15 @@ def test_the_surest_mistakes_stand_first():
     assert found[0].split("\n")[1:] == ["    answered (100% sure): the cat", "    right: sat"]
 
 
+def test_a_wrong_tag_is_shown_among_its_neighbours():
+    words = tuple(f"w{number}" for number in range(40))
+    example = WordsExample("1", "p", words, ("O",) * 40)
+    guess = TagsPrediction(("A", *("O",) * 38, "A"), np.full(40, 0.5))
+    first, last = tasks.make("ner").errors(example, guess)
+    assert first[1].split("\n    ")[1].startswith("[w0] w1 w2 ")
+    assert last[1].split("\n    ")[1].endswith(" w37 w38 [w39]")
+
+
 def test_an_exact_answer_is_no_mistake():
     prediction = SpanPrediction((Candidate("A", 2.0, 2.0, 0, 1),), null_score=0.0)
     assert not tasks.make("squad1").mistakes([question("1", "A")], [prediction], 9)

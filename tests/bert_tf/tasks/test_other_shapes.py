@@ -117,6 +117,14 @@ def test_kinds_that_a_module_lacks_are_named():
         print(shape.tasks)
 
 
+def test_a_kind_of_another_shape_is_named():
+    entry = tasks.make("ner", "names").describe() | {"shape": "classification"}
+    with pytest.raises(
+        InputError, match=r"names is of the kind 'ner'; of classification there are"
+    ):
+        tasks.check_entry(entry, "tasks.json")
+
+
 def test_installed_packages_register_their_shapes(monkeypatch):
     class EntryPoint:
         def load(self):

@@ -108,6 +108,19 @@ def test_a_task_keeps_its_name_and_labels(tmp_path, kind):
         ({"layer_norm_eps": "1e-12"}, "layer_norm_eps is '1e-12'; it must be a number"),
         ({"hidden_size": True}, "hidden_size is True; it must be a whole number"),
         ({"vocab_size": 50}, "shape"),
+        ({"is_decoder": "false"}, "causal is 'false'; it must be"),
+        ({"model_type": "gpt2", "n_embd": "24"}, "hidden_size is '24'; it must be a whole number"),
+        (
+            {"model_type": "bart", "encoder_layers": "6"},
+            "encoder_layers is '6'; it must be a whole",
+        ),
+        ({"model_type": "bart", "max_position_embeddings": []}, r"max_position_embeddings is \[\]"),
+        ({"model_type": "bart", "decoder_ffn_dim": [1]}, r"decoder_ffn_dim is \[1\]; it must be"),
+        (
+            {"model_type": "bart", "scale_embedding": True},
+            "scale_embedding is True; BART's is False",
+        ),
+        ({"model_type": "albert", "inner_group_num": 2}, "inner_group_num is 2; ALBERT's is 1"),
     ],
 )
 def test_configurations_that_are_not_ours_are_named(folder, config, message):
@@ -299,9 +312,10 @@ def test_an_unknown_class_is_named(folder):
     change(folder / "config.json", architectures=["MyBert"])
     with pytest.raises(InputError, match="architectures names MyBert; known are BertLMHeadModel,"):
         weights.read(str(folder))
-    change(folder / "config.json", architectures=None)
-    with pytest.raises(InputError, match="architectures names no class; known are"):
-        weights.read(str(folder))
+    for stated in (None, {"a": 1}, 5):
+        change(folder / "config.json", architectures=stated)
+        with pytest.raises(InputError, match="architectures names no class; known are"):
+            weights.read(str(folder))
 
 
 def test_settings_of_the_tokenizer_hold_for_examples(folder):

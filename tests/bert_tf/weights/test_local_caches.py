@@ -5,7 +5,7 @@ import shutil
 import pytest
 
 from bert_tf import weights
-from bert_tf.weights import local_caches
+from bert_tf.weights import formats, local_caches
 from pipelines.common.errors import InputError
 
 
@@ -27,3 +27,8 @@ def test_names_in_the_caches_of_other_libraries(init, tmp_path, monkeypatch):
         shutil.copytree(init, place)
     assert local_caches.find("bert_tiny").endswith("/10")
     assert local_caches.find("../bert_tiny") is None
+    assert formats.folder_of("google-bert/bert-base-uncased") == "."  # not a place to write to
+    monkeypatch.delenv("HF_HOME")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    shutil.copytree(tmp_path / "hf", tmp_path / "cache/huggingface")
+    assert str(tmp_path / "cache") in local_caches.find("bert-base-uncased")

@@ -45,6 +45,13 @@ def test_a_pretrained_model_comes_back_to_the_bit(tmp_path, config):
     assert_same_weights(found.weights, model.weights)
 
 
+def test_weights_without_a_place_are_not_dropped(tmp_path):
+    model = dataclasses.replace(make_any(ALBERT), vocabulary=None)
+    with pytest.raises(InputError, match="tf1 of albert has no place for next_sentence/"):
+        weights.write(model, f"{tmp_path}/tf1", Format.TF1)
+    assert not (tmp_path / "tf1").exists()
+
+
 @pytest.mark.parametrize("shape", ["classification", "span"])
 def test_an_albert_with_a_head_comes_back(tmp_path, shape):
     units = {"classification": 3, "span": 2}[shape]

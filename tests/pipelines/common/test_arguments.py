@@ -144,6 +144,9 @@ def test_flags_override_those_of_files_wherever_they_are(known, tmp_path, caplog
         found = _parsed(known, *words)
         assert (found.steps, found.seeds, found.header) == (8, (3,), True)
     assert _parsed(known, "--steps=8", f"--more_flags=--flagfile={path}").steps == 7
+    path.write_text("--more_flags=--steps=9 --seeds=4\n")
+    found = _parsed(known, f"--flagfile={path}")
+    assert (found.steps, found.seeds) == (9, (4,))
     assert caplog.messages == []
 
 

@@ -1,11 +1,13 @@
 """A tf.data service gives the same batches, in the same order."""
 
+from unittest import mock
+
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from pipelines.common.errors import InputError
-from pipelines.pretraining import example_reader
+from pipelines.pretraining import data_service, example_reader
 from pipelines.pretraining.data_service import DataService
 
 BATCHES = 11
@@ -76,6 +78,17 @@ def test_examples_that_are_too_few_are_named(tfrecords, address, monkeypatch):
 def test_what_is_no_address_is_named(wrong):
     with pytest.raises(InputError, match="it must be grpc://host:port"):
         DataService(wrong).check()
+
+
+def test_a_dispatcher_may_have_an_address_of_ipv6(monkeypatch):
+    asked = []
+    monkeypatch.setattr(
+        data_service.socket,
+        "create_connection",
+        lambda place, _: asked.append(place) or mock.Mock(),
+    )
+    DataService("grpc://[::1]:5000").check()
+    assert asked == [("::1", 5000)]
 
 
 def test_a_dispatcher_that_is_not_there_is_named(address):

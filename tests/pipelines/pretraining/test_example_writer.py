@@ -264,7 +264,7 @@ def test_documents_are_left_to_train_on(vocab_path, tmp_path):
     corpus = write_documents(tmp_path / "c.txt", make_documents(20))
     changes = {"held_out_fraction": 0.98, "objective": Objective.MLM}
     wanted = request(corpus, vocab_path, tmp_path / "o", **changes)
-    with pytest.raises(InputError, match=r"0\.98: leaves no document to train on"):
+    with pytest.raises(InputError, match=r"0\.98: leaves 0 documents to train on"):
         example_writer.write(wanted, HERE)
 
 
