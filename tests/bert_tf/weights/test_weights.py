@@ -264,5 +264,8 @@ def test_a_task_of_an_unknown_kind_names_its_file(tmp_path):
     path = tmp_path / own.TASKS
     path.write_text(path.read_text().replace('"shape"', '"kind": "clasification", "shape"'))
     (tmp_path / "checksums.json").unlink()
-    with pytest.raises(InputError, match=r"tasks\.json: .* of the kind 'clasification'; there are"):
+    with pytest.raises(
+        InputError,
+        match=r"tasks\.json: .* of the kind 'clasification'; of classification there are",
+    ):
         weights.read(str(tmp_path))
