@@ -90,13 +90,12 @@ class Frozen:
     def apply(self, model: TaskModel) -> None:
         """Freezes these parts of a model."""
         encoder = model.encoder
-        if self.embeddings:
-            encoder.embeddings.trainable = False
-        for index in self.blocks:
-            encoder.blocks[index].trainable = False
+        frozen = [encoder.embeddings] if self.embeddings else []
+        frozen += [encoder.blocks[index] for index in self.blocks]
         if self.whole:  # what is between the blocks and the pooler too
-            for layer in set(encoder.members()) - {encoder.pooler}:
-                layer.trainable = False
+            frozen = [layer for layer in encoder.members() if layer is not encoder.pooler]
+        for layer in frozen:
+            layer.trainable = False
 
 
 def with_outputs(data: Sequence[TaskData], bundle: Bundle, cache: str) -> list[TaskData]:

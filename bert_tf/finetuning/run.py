@@ -249,6 +249,7 @@ class Run:
             return scores.enough
 
         count = settings.evaluations
+        evaluate_every = max(1, round(per_epoch / count)) if count else 0  # 0: only at the end
         try:
             if not scores.enough:
                 monitor.train(
@@ -259,9 +260,7 @@ class Run:
                     seed=seed,
                     save_every=_SAVE_EVERY,
                     log_every=_LOG_EVERY,
-                    evaluate_every=max(1, round(per_epoch / count))
-                    if count
-                    else 0,  # 0: only at the end
+                    evaluate_every=evaluate_every,
                 )
             if scored and not scores.enough and scores.last_step != self.total_steps:
                 evaluate(self.total_steps)  # the last epoch was not whole

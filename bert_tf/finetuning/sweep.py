@@ -253,7 +253,9 @@ def describe_tasks(
     """What decides the examples of each task: how its files are read, checksums, and labels."""
     return [
         {
-            **{"kind": request.kind, "name": request.name, **request.layout()},
+            "kind": request.kind,
+            "name": request.name,
+            **request.layout(),
             "inputs": found.inputs,
             "labels": list(found.task.labels),  # a file beside the data may name them
         }

@@ -62,16 +62,18 @@ def parse(words: Sequence[str], known: flags.FlagValues) -> None:
     known(["", *(f"--{given.name}={given.value}" for given in found)])
 
 
-def _read(words: Sequence[str], known: flags.FlagValues) -> list[Given]:
-    """The flags of a command line, in ascending order of precedence."""
+def _read(
+    words: Sequence[str], known: flags.FlagValues, above: tuple[str, ...] = ()
+) -> list[Given]:
+    """The flags of a command line, in ascending order of precedence; `above` as of `_read_file`."""
     from_files: list[Given] = []
     own: list[Given] = []
     more: list[Given] = []
     for given in _flags_of(iter(words), known, ""):
         if given.name == _FILE:
-            from_files += _read_file(given.value, known)
+            from_files += _read_file(given.value, known, above)
         elif given.name == _MORE:
-            more += _read(flag_types.split(given.value), known)
+            more += _read(flag_types.split(given.value), known, above)
         else:
             own.append(given)
     _warn_of_ignored(own, known)
@@ -95,7 +97,7 @@ def _read_file(path: str, known: flags.FlagValues, above: tuple[str, ...] = ()) 
                 if given.name == _FILE:
                     found += _read_file(given.value, known, (*above, path))
                 elif given.name == _MORE:
-                    found += _read(flag_types.split(given.value), known)
+                    found += _read(flag_types.split(given.value), known, (*above, path))
                 else:
                     found.append(given)
     return found

@@ -168,6 +168,13 @@ def test_an_error_in_a_file_names_the_line(known, tmp_path, line, message):
     assert str(error.value).startswith(f"{path}: line 2: {message}")
 
 
+def test_a_file_that_includes_itself_among_more_flags(known, tmp_path):
+    path = tmp_path / "a.flags"
+    path.write_text(f"--more_flags=--flagfile={path}\n")
+    with pytest.raises(InputError, match="this flag file includes itself"):
+        _parsed(known, f"--flagfile={path}")
+
+
 def test_files_that_cannot_be_read(known, tmp_path):
     path = tmp_path / "a.flags"
     path.write_text(f"--flagfile={path}\n")
