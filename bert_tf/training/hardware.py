@@ -13,7 +13,10 @@ from bert_tf.training.settings import PRECISIONS
 from pipelines.common import machine
 from pipelines.common.errors import InputError
 
-_SIZE = 2048  # of the matrices that are multiplied to measure speed
+# Matrices that are multiplied to measure speed, and products in a row: on an accelerator, one
+# product of a CPU's size takes less time than its start.
+_SIZE, _PRODUCTS = 2048, 1
+_SIZE_ON_ACCELERATORS, _PRODUCTS_ON_ACCELERATORS = 8192, 8
 _REPEATS = 5
 _BYTES_PER_WEIGHT = 16  # itself, its gradient and two moments, float32
 # Multiples of hidden_size that each block keeps for the backward pass, for each token: the inputs
@@ -61,12 +64,23 @@ def training_flops(
 
 
 def peak_flops(*dtypes: tf.DType) -> list[float]:
-    """Measures a device's floating-point operations per second on a large matrix product.
+    """Measures a device's floating-point operations per second on large matrix products.
 
     The types take turns, so that other programs on a machine slow down each of them alike.
     """
-    product = tf.function(lambda x: tf.reduce_sum(tf.cast(tf.matmul(x, x), tf.float32)))
-    numbers = tf.random.stateless_normal([_SIZE, _SIZE], [0, 1])
+    size, count = _SIZE, _PRODUCTS
+    if any(tf.config.list_logical_devices(kind) for kind in ("GPU", "TPU")):
+        size, count = _SIZE_ON_ACCELERATORS, _PRODUCTS_ON_ACCELERATORS
+
+    @tf.function(reduce_retracing=True)
+    def product(x: tf.Tensor) -> tf.Tensor:
+        y = x
+        for _ in range(count):
+            y = tf.matmul(y, x)
+        return tf.reduce_sum(tf.cast(y, tf.float32))
+
+    # Products of such matrices have values of the same size.
+    numbers = tf.random.stateless_normal([size, size], [0, 1], stddev=size**-0.5)
     matrices = [tf.cast(numbers, dtype) for dtype in dtypes]
     times = []
     for _ in range(1 + _REPEATS):
@@ -75,7 +89,7 @@ def peak_flops(*dtypes: tf.DType) -> list[float]:
             product(matrix).numpy()
             times.append(time.perf_counter() - start)
     kept = times[len(dtypes) :]  # the first ones trace
-    return [2 * _SIZE**3 / min(kept[each :: len(dtypes)]) for each in range(len(dtypes))]
+    return [2 * count * size**3 / min(kept[each :: len(dtypes)]) for each in range(len(dtypes))]
 
 
 def check_memory(

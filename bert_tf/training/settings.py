@@ -33,7 +33,7 @@ class Compilation(enum.StrEnum):
     """What XLA compiles."""
 
     AUTO = "auto"  # STEP on GPUs and TPUs, FUSED on CPUs
-    STEP = "step"  # forward and backward pass as one program
+    STEP = "step"  # forward and backward pass as one program, with the update where possible
     FUSED = "fused"  # the element-wise passes one by one; matrix products by oneDNN
     OFF = "off"
 
@@ -95,9 +95,9 @@ class TrainingSettings(Settings):
     )
     compilation: Compilation = setting(
         Compilation.AUTO,
-        "What XLA compiles: step (forward and backward pass as one program), fused (the "
-        "element-wise passes one by one) or nothing (off). auto: step on GPUs and TPUs, fused on "
-        "CPUs.",
+        "What XLA compiles: step (forward and backward pass as one program; in pre-training on one "
+        "device, the update too), fused (the element-wise passes one by one) or nothing (off). "
+        "auto: step on GPUs and TPUs, fused on CPUs.",
         group=Group.MACHINE,
         flag="xla",
     )

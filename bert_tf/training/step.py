@@ -59,6 +59,10 @@ class TrainingStep:
         self._gradients = tf.function(
             self._plain_gradients, jit_compile=self._whole, autograph=False
         )
+        # Where batches have one shape, one program with the update is faster; each further shape
+        # would compile the update again.
+        self._updates = self._whole and accumulation == 1 and batch_spec is None
+        self._update = tf.function(self._plain_update, jit_compile=True, autograph=False)
         scalar = tf.TensorSpec([], tf.int32)
         signature = None if batch_spec is None else (batch_spec, scalar, scalar)
         self.on_batch = tf.function(self._on_batch, autograph=False, input_signature=signature)
@@ -118,6 +122,8 @@ class TrainingStep:
         totals = self._model.totals(batch)
         if context.num_replicas_in_sync > 1:
             totals = context.all_reduce(tf.distribute.ReduceOp.SUM, totals)
+        elif self._updates:
+            return self._update(batch, totals, _seed(run_seed, number) ^ replica)
 
         def of_part(part: int) -> tuple[list[tf.Tensor], Scalars]:
             seed = _seed(run_seed, number * self._parts + part) ^ replica
@@ -129,6 +135,11 @@ class TrainingStep:
                 more, more_counts = of_part(part)
             gradients = [a + b for a, b in zip(gradients, more, strict=True)]
             counts = {name: counts[name] + value for name, value in more_counts.items()}
+        self._optimizer.apply(gradients, self._model.trainable_variables)
+        return counts
+
+    def _plain_update(self, batch: Batch, totals: Scalars, seed: tf.Tensor) -> Scalars:
+        gradients, counts = self._plain_gradients(batch, totals, seed)
         self._optimizer.apply(gradients, self._model.trainable_variables)
         return counts
 

@@ -37,6 +37,7 @@ def _start(monkeypatch, devices, found, said):
         return found
 
     monkeypatch.setattr(quiet_start.glob, "glob", lambda pattern: devices)
+    monkeypatch.setenv("XLA_FLAGS", "")
     monkeypatch.setattr(tf.config, "list_physical_devices", look)
 
 
@@ -58,6 +59,24 @@ def test_why_a_gpu_is_not_used_is_shown(monkeypatch, capfd, devices, visible, fo
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
     quiet_start.import_silently()
     assert ("cuInit" in capfd.readouterr().err) is shown
+
+
+@pytest.mark.parametrize(
+    ("devices", "flags", "expected"),
+    [
+        ([], "", ""),
+        (["/dev/nvidia0"], "", "--xla_gpu_enable_triton_gemm=false"),
+        (["/dev/nvidia0"], "--xla_a=1", "--xla_a=1 --xla_gpu_enable_triton_gemm=false"),
+        (["/dev/nvidia0"], *["--xla_gpu_enable_triton_gemm=true"] * 2),
+    ],
+    ids=["no GPU", "a GPU", "other flags are kept", "the user's choice is kept"],
+)
+def test_products_are_left_to_cublas(monkeypatch, devices, flags, expected):
+    _start(monkeypatch, devices, devices, "")
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    monkeypatch.setenv("XLA_FLAGS", flags)
+    quiet_start.import_silently()
+    assert os.environ["XLA_FLAGS"] == expected
 
 
 def test_nothing_else_is_hidden_from_a_program(monkeypatch, capfd):
