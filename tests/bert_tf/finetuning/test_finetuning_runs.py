@@ -144,6 +144,7 @@ def test_several_steps_in_a_call_are_those_of_one_by_one(tmp_path, init):
     assert found[0] == found[1]
 
 
+@pytest.mark.slow
 def test_several_steps_in_a_call_of_two_devices_and_joint_tasks(tmp_path, init):
     data = make_texts(tmp_path, train=96, dev=16)
     _, *flags = command(init, data, tmp_path / "1", "--strategy=mirrored", "--epochs=2")

@@ -39,6 +39,7 @@ def _losses(output):
     return [json.loads(line)["loss"] for line in path.read_text().splitlines()]
 
 
+@pytest.mark.slow
 def test_two_devices_learn_jointly_what_one_does(tmp_path, bart, data):
     for name, extra in (("one", []), ("two", ["--strategy=mirrored"])):
         flags = _flags(bart, data, tmp_path / name, "--dropout=0", *extra)
@@ -53,6 +54,7 @@ def test_two_devices_learn_jointly_what_one_does(tmp_path, bart, data):
     assert one.keys() == two.keys()
 
 
+@pytest.mark.slow
 def test_a_killed_run_of_both_tasks_ends_with_the_same_bits(tmp_path, bart, data):
     commands.done("finetune", *_flags(bart, data, tmp_path / "whole"))
     process = commands.Running("finetune", *_flags(bart, data, tmp_path / "killed"))
