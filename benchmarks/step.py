@@ -26,24 +26,15 @@ _NAMES = {
 }
 
 
-def random_batch(seed: int) -> dict[str, tf.Tensor]:
-    """The batch of `timing` with our names."""
-    batch = timing.random_batch(seed)
+def random_batch(seed: int, **sizes: int) -> dict[str, tf.Tensor]:
+    """The batch of `timing` with our names; arguments as there."""
+    batch = timing.random_batch(seed, **sizes)
     features = {name: tf.constant(batch[theirs]) for name, theirs in _NAMES.items()}
     return features | {"masked_lm_weights": tf.ones_like(features["masked_lm_ids"], tf.float32)}
 
 
-def training_step(precision: str, compilation: str) -> TrainingStep:
-    """The training step of a new model."""
-    keras.utils.set_random_seed(0)
-    config = BertConfig(
-        vocab_size=timing.VOCABULARY,
-        num_hidden_layers=timing.LAYERS,
-        hidden_size=timing.WIDTH,
-        num_attention_heads=timing.HEADS,
-        intermediate_size=4 * timing.WIDTH,
-    )
-    model = MaskedLMNextSentence(config, dtype=precision)
+def training_step(model: MaskedLMNextSentence, compilation: str) -> TrainingStep:
+    """The training step of a model."""
     optimizer = AdamW(1e-4)
     optimizer.build(model.trainable_variables)
     strategy = tf.distribute.get_strategy()
@@ -55,7 +46,15 @@ def main() -> None:
     parser = timing.parser(__doc__.splitlines()[0], "float32", "mixed_bfloat16")
     parser.add_argument("--compilation", choices=("fused", "step", "off"), default="fused")
     args = parser.parse_args()
-    step = training_step(args.precision, args.compilation)
+    keras.utils.set_random_seed(0)
+    config = BertConfig(
+        vocab_size=timing.VOCABULARY,
+        num_hidden_layers=timing.LAYERS,
+        hidden_size=timing.WIDTH,
+        num_attention_heads=timing.HEADS,
+        intermediate_size=4 * timing.WIDTH,
+    )
+    step = training_step(MaskedLMNextSentence(config, dtype=args.precision), args.compilation)
     batches = itertools.cycle([random_batch(seed) for seed in range(4)])
     numbers, seed = itertools.count(), tf.constant(12345)
     timing.report_steps(

@@ -28,21 +28,23 @@ def parser(about: str, *precisions: str) -> argparse.ArgumentParser:
     return made
 
 
-def random_batch(seed: int) -> dict[str, np.ndarray]:
+def random_batch(
+    seed: int, batch_size: int = BATCH, length: int = LENGTH, predictions: int = PREDICTIONS
+) -> dict[str, np.ndarray]:
     """A batch of int32 arrays.
 
     `ids`, `mask` and `segments` are [batch, length], `positions` and `labels` [batch, predictions],
     `next_sentence` is [batch].
     """
     rng = np.random.default_rng(seed)
-    order = 1 + rng.random((BATCH, LENGTH - 1)).argsort(axis=1)
+    order = 1 + rng.random((batch_size, length - 1)).argsort(axis=1)
     batch = {
-        "ids": rng.integers(5, VOCABULARY, (BATCH, LENGTH)),
-        "mask": np.ones((BATCH, LENGTH)),
-        "segments": np.tile(np.arange(LENGTH) >= LENGTH // 2, (BATCH, 1)),
-        "positions": np.sort(order[:, :PREDICTIONS], axis=1),
-        "labels": rng.integers(5, VOCABULARY, (BATCH, PREDICTIONS)),
-        "next_sentence": rng.integers(0, 2, BATCH),
+        "ids": rng.integers(5, VOCABULARY, (batch_size, length)),
+        "mask": np.ones((batch_size, length)),
+        "segments": np.tile(np.arange(length) >= length // 2, (batch_size, 1)),
+        "positions": np.sort(order[:, :predictions], axis=1),
+        "labels": rng.integers(5, VOCABULARY, (batch_size, predictions)),
+        "next_sentence": rng.integers(0, 2, batch_size),
     }
     return {name: value.astype(np.int32) for name, value in batch.items()}
 

@@ -72,7 +72,7 @@ def peak_flops(*dtypes: tf.DType) -> list[float]:
     if any(tf.config.list_logical_devices(kind) for kind in ("GPU", "TPU")):
         size, count = _SIZE_ON_ACCELERATORS, _PRODUCTS_ON_ACCELERATORS
 
-    @tf.function(reduce_retracing=True)
+    @tf.function
     def product(x: tf.Tensor) -> tf.Tensor:
         y = x
         for _ in range(count):

@@ -61,7 +61,7 @@ class TrainingStep:
         )
         # Where batches have one shape, one program with the update is faster; each further shape
         # would compile the update again.
-        self._updates = self._whole and accumulation == 1 and batch_spec is None
+        self._is_one_program = self._whole and accumulation == 1 and batch_spec is None
         self._update = tf.function(self._plain_update, jit_compile=True, autograph=False)
         scalar = tf.TensorSpec([], tf.int32)
         signature = None if batch_spec is None else (batch_spec, scalar, scalar)
@@ -122,7 +122,7 @@ class TrainingStep:
         totals = self._model.totals(batch)
         if context.num_replicas_in_sync > 1:
             totals = context.all_reduce(tf.distribute.ReduceOp.SUM, totals)
-        elif self._updates:
+        elif self._is_one_program:
             return self._update(batch, totals, _seed(run_seed, number) ^ replica)
 
         def of_part(part: int) -> tuple[list[tf.Tensor], Scalars]:

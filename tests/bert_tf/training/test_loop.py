@@ -86,7 +86,7 @@ def test_a_run_that_died_ends_with_the_bits_of_one_that_did_not(tmp_path, tfreco
 
 @pytest.mark.parametrize(
     ("compilation", "accumulation"),
-    [(Compilation.FUSED, 1), (Compilation.FUSED, 2), (Compilation.STEP, 1), (Compilation.OFF, 1)],
+    [*itertools.product([Compilation.FUSED, Compilation.STEP], [1, 2]), (Compilation.OFF, 1)],
 )
 def test_several_steps_in_a_call_are_those_of_one_by_one(
     tmp_path, tfrecords, compilation, accumulation
