@@ -27,8 +27,8 @@ BY_IMPORTANCE = (
     "curves",
     "steps",
     "size",
-    "features",
     "intermediate",
+    "features",  # which alone needs an ELMo
     "masking",
 )
 

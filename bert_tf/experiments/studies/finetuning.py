@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 
-from bert_tf.experiments.jobs import UntrainedJob
+from bert_tf.experiments.jobs import ModelJob, UntrainedJob
 from bert_tf.experiments.plan import ExperimentPlan, ExperimentTask
 from bert_tf.experiments.scores import Finding, finding, no_worse
 from bert_tf.experiments.studies.base import (
+    Cell,
     PaperTable,
     PlotAxes,
     Rows,
@@ -17,8 +18,9 @@ from bert_tf.experiments.studies.base import (
     tuned_row,
 )
 from bert_tf.models.head_config import HeadConfig, HeadLayers
+from pipelines.pretraining.settings import Objective
 
-_TUNED = "fine-tuned"
+_TUNED, _ELMO = "fine-tuned", "ELMo, weighted sum of all layers"
 _LABELS = {
     HeadLayers.EMBEDDINGS: "embeddings",
     HeadLayers.SECOND_TO_LAST: "second-to-last layer",
@@ -34,12 +36,13 @@ _MIN_EXAMPLES = 16
 
 
 class FeatureStudy(Study):
-    """Frozen features under a two-layer BiLSTM, compared with fine-tuning (section 5.3)."""
+    """Frozen features of BERT and of an ELMo, compared with fine-tuning (section 5.3)."""
 
     name = "features"
     title = "The feature-based approach (Table 7)"
     question = (
-        "How far do features get, which are computed once, and of which layers are they best?"
+        "How far do features get, which are computed once, of which layers are they best, and are "
+        "they better than those of an ELMo?"
     )
     paper = PaperTable(
         "Table 7: CoNLL-2003 dev F1, BERT-Base",
@@ -52,18 +55,24 @@ class FeatureStudy(Study):
             "weighted sum of the last four": (95.9,),
             "concatenation of the last four": (96.1,),
             "weighted sum of all layers": (95.5,),
+            "ELMo (Peters et al., 2018)": (95.7,),
         },
     )
 
     def rows(self, plan: ExperimentPlan) -> Rows:
-        """The layers that the head reads in each row; columns are the tagging tasks."""
-        model = pretrained(plan)
+        """The layers that a two-layer BiLSTM reads in each row; columns are the tagging tasks."""
+        model, elmo = pretrained(plan), pretrained(plan, Objective.BIDIRECTIONAL_LM)
         # Without a tagging task, the first one takes its place: the BiLSTM reads all tokens.
         tasks = [task for task in plan.tasks if task.per_token] or plan.tasks[:1]
-        heads = {layers: HeadConfig(layers, 2, plan.size.width) for layers in _LABELS}
-        return {_TUNED: tuned_row(plan, tasks, model)} | {
-            label: tuned_row(plan, tasks, model, head=heads[layers], frozen=True)
-            for layers, label in _LABELS.items()
+
+        def features(init: ModelJob, layers: HeadLayers) -> dict[str, Cell]:
+            head = HeadConfig(layers, 2, plan.size.width)
+            return tuned_row(plan, tasks, init, head=head, frozen=True)
+
+        return {
+            _TUNED: tuned_row(plan, tasks, model),
+            **{label: features(model, layers) for layers, label in _LABELS.items()},
+            _ELMO: features(elmo, HeadLayers.WEIGHTED_EACH),
         }
 
     def findings(self, scores: ScoreTable) -> list[Finding]:
@@ -81,6 +90,7 @@ class FeatureStudy(Study):
                 "They are better than the embeddings, which know no context",
                 pairs_of(scores, best, _LABELS[HeadLayers.EMBEDDINGS]),
             ),
+            finding("Fine-tuning is better than an ELMo", pairs_of(scores, _TUNED, _ELMO)),
         ]
 
 

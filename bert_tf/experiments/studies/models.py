@@ -20,7 +20,6 @@ from pipelines.pretraining.settings import Objective
 
 _BERT, _NO_NSP = "BERT", "no NSP"
 _LTR, _LTR_BILSTM = "left-to-right, no NSP (as GPT)", "left-to-right, no NSP, + BiLSTM"
-_ELMO = "ELMo, features under a BiLSTM"
 _UNTRAINED, _STATIC = "not pre-trained", "static embeddings under a BiLSTM"
 # Percentages of the mask token, of the token itself, and of a random one.
 _SPLITS = ((80, 10, 10), (100, 0, 0), (80, 0, 20), (80, 20, 0), (0, 20, 80), (0, 0, 100))
@@ -28,7 +27,7 @@ _FEATURES = ", features"
 
 
 class PretrainingStudy(Study):
-    """BERT without some of its parts, and its forerunners (section 5.1)."""
+    """BERT without some of its parts (section 5.1)."""
 
     name = "pretraining"
     title = "What pre-training brings (Table 5, Figure 3)"
@@ -51,7 +50,6 @@ class PretrainingStudy(Study):
         ("Next-sentence prediction helps", _BERT, _NO_NSP),
         ("Reading both ways helps", _NO_NSP, _LTR),
         ("A BiLSTM on top of a left-to-right model does not make up for it", _NO_NSP, _LTR_BILSTM),
-        ("BERT is better than features of an ELMo", _BERT, _ELMO),
         ("Pre-training helps", _BERT, _UNTRAINED),
         ("Vectors that depend on their context are better than static ones", _BERT, _STATIC),
     )
@@ -71,20 +69,14 @@ def _models(plan: ExperimentPlan, seed: int) -> dict[str, tuple[ModelJob, dict[s
     """The model of each row, and how it is fine-tuned."""
     bert = pretrained(plan, seed=seed)
     right = pretrained(plan, Objective.LEFT_TO_RIGHT, seed=seed)
-    elmo = pretrained(plan, Objective.BIDIRECTIONAL_LM, seed=seed)
     width = plan.size.width
-    features = {
-        layers: {"head": HeadConfig(layers, 2, width), "frozen": True}
-        for layers in (HeadLayers.WEIGHTED_EACH, HeadLayers.EMBEDDINGS)
-    }
     return {
         _BERT: (bert, {}),
         _NO_NSP: (pretrained(plan, Objective.MLM, seed=seed), {}),
         _LTR: (right, {}),
         _LTR_BILSTM: (right, {"head": HeadConfig(HeadLayers.LAST, 1, width)}),
-        _ELMO: (elmo, features[HeadLayers.WEIGHTED_EACH]),
         _UNTRAINED: (UntrainedJob(plan.size, seed), {}),
-        _STATIC: (bert, features[HeadLayers.EMBEDDINGS]),
+        _STATIC: (bert, {"head": HeadConfig(HeadLayers.EMBEDDINGS, 2, width), "frozen": True}),
     }
 
 

@@ -154,8 +154,8 @@ def test_models_of_the_first_study_are_trained_several_times():
         {job.name for job in jobs_of(each, NAMES) if isinstance(job, PretrainingJob)}
         for each in plan
     ]
-    # BERT, no NSP, left-to-right and ELMo, twice more.
-    assert len(models[1]) == len(models[0]) + 2 * 4 and models[0] < models[1]
+    # BERT, no NSP and left-to-right, twice more.
+    assert len(models[1]) == len(models[0]) + 2 * 3 and models[0] < models[1]
 
 
 def test_studies_share_their_jobs():
