@@ -11,6 +11,7 @@ from bert_tf.models.config import BertConfig
 from bert_tf.weights.bundle import Bundle
 from pipelines.common.errors import InputError
 from pipelines.tokenizers.base import Tokenizer
+from pipelines.tokenizers.wordpiece import MAX_CHARACTERS_PER_WORD
 from pipelines.tokenizers.wordpiece_vocabulary import WordPieceVocabulary
 
 _POSITIONS = "encoder/embeddings/position_embeddings"
@@ -72,6 +73,11 @@ def with_words(model: Bundle, words: Iterable[str]) -> tuple[Bundle, list[str]]:
             raise InputError(
                 f"{word!r} is {len(parts)} words for the tokenizer ({', '.join(parts)}), which "
                 "cannot be one token; give them one by one."
+            )
+        if len(word) > MAX_CHARACTERS_PER_WORD:
+            raise InputError(
+                f"{word[:20]!r}... has {len(word)} characters; the tokenizer takes no words of "
+                f"more than {MAX_CHARACTERS_PER_WORD}."
             )
         if len(ids) > 1:
             found[parts[0]] = ids

@@ -44,7 +44,11 @@ def test_new_words_begin_as_the_mean_of_their_pieces(model):
 
 @pytest.mark.parametrize(
     "word,reason",
-    [("the-light", "is 3 words for the tokenizer"), ("☃", "has characters that the vocab")],
+    [
+        ("the-light", "is 3 words for the tokenizer"),
+        ("☃", "has characters that the vocab"),
+        ("the" * 67, "'thethethethethetheth'... has 201 characters; the tokenizer takes no words"),
+    ],
 )
 def test_words_that_cannot_be_tokens_are_reported(model, word, reason):
     with pytest.raises(InputError, match=reason):
