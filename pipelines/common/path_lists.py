@@ -69,7 +69,7 @@ def entries(text: str) -> list[str]:
     """Splits a list of names and of NAME=PATH at commas and blanks.
 
     A path may contain commas, blanks and "=" if it is quoted (NAME='PATH', 'NAME=PATH'), or if it
-    exists. Options may follow a path after a question mark.
+    exists. Options may follow a path after a question mark; they end at a comma or a blank.
     """
     words = quoted_words(text)
     found = []
@@ -87,7 +87,8 @@ def entries(text: str) -> list[str]:
 
 def _has_path(entry: str) -> bool:
     path = entry.partition("=")[2]
-    forms = {path, path.partition("?")[0]}
+    before, _, options = path.partition("?")
+    forms = [path] if len(quoted_words(options)) > 1 else [path, before]
     return any(_is_one(form) and files.gfile.exists(form) for form in forms)
 
 

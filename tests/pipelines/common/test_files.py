@@ -153,6 +153,7 @@ def test_entries_are_names_and_paths(tmp_path):
         (tmp_path / name).mkdir()
     text = f"""emotion sms={tmp_path}/my model wnut,news={tmp_path}/a, b
         eq={tmp_path}/x=y 'q={tmp_path}/no such' r="{tmp_path}/n, s" k={tmp_path}/reviews.csv?a=b&c
+        m={tmp_path}/a, b?d=e,last={tmp_path}/my model
     """
     assert path_lists.entries(text) == [
         "emotion",
@@ -163,6 +164,8 @@ def test_entries_are_names_and_paths(tmp_path):
         f"q={tmp_path}/no such",
         f"r={tmp_path}/n, s",
         f"k={tmp_path}/reviews.csv?a=b&c",
+        f"m={tmp_path}/a, b?d=e",
+        f"last={tmp_path}/my model",
     ]
     assert path_lists.entries("a b") == path_lists.entries("a,b") == ["a", "b"]
     assert path_lists.entries(" , ") == []
