@@ -22,7 +22,8 @@ from pipelines.tokenizers.base import Tokenizer
 # Keys of a configuration in which the model and the run may differ; the last one follows from the
 # examples.
 _FREE = (
-    *("hidden_dropout_prob", "attention_probs_dropout_prob", "initializer_range"),
+    *("hidden_dropout_prob", "attention_probs_dropout_prob", "pooler_dropout", "head_dropout"),
+    *("initializer_range",),
     *("sampled_softmax", "max_sequence_length", "causal", "generator_size"),
 )
 
@@ -96,9 +97,11 @@ def place_sinusoids(model: PretrainingObjective) -> None:
             "--sinusoidal_positions: a model of model_type "
             f"{model.config.model_type!r} has no position embeddings; leave it out."
         )
-    table = model.encoder.position_embeddings
-    positions, width = table.shape
-    table.assign(sinusoids(positions, width, model.config.initializer_range))
+    tables = [model.encoder.position_embeddings]
+    if model.config.num_decoder_layers:
+        tables.append(model.encoder.embeddings.decoder.position)
+    for table in tables:
+        table.assign(sinusoids(*table.shape, model.config.initializer_range))
 
 
 def sinusoids(positions: int, width: int, deviation: float) -> np.ndarray:

@@ -142,6 +142,10 @@ def model_config(settings: PretrainingSettings, data: PretrainingData) -> Encode
         config = config.with_dropout(settings.dropout)
     if settings.initializer_range is not None:
         config = config.with_initializer_range(settings.initializer_range)
+    if isinstance(config, ElmoConfig):  # no weight depends on the length
+        longest = max(examples.max_seq_length for examples in data.training)
+        length = max(config.max_sequence_length, longest)
+        config = dataclasses.replace(config, max_sequence_length=length)
     _check_sequences(config, "model", settings, data)
     if data.teacher is not None:
         _check_sequences(data.teacher.config, "teacher", settings, data)

@@ -175,7 +175,7 @@ class RunOptions(Settings):
 
     save_every: int = setting(
         1000,
-        "Steps between checkpoints. The newest three are kept.",
+        "Steps between checkpoints; evaluations make one, too. The newest three are kept.",
         minimum=1,
     )
     keep_at: tuple[float, ...] | None = setting(

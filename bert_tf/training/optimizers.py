@@ -19,7 +19,9 @@ _A, _B, _C = 3.4445, -4.7750, 2.0315
 # The root mean square of an update. That of Adam's is about 0.2 (Liu et al. 2025, equation 4); here
 # hidden matrices take twice as much (docs/guides/recipes.md has the measurement).
 _SIZE = 0.4
-_HIDDEN = re.compile(r"/(block_\d+|pooler|transform)/(.*/)?kernel$")
+_HIDDEN = re.compile(r"/((decoder_)?block_\d+|highway_\d+|pooler|transform)/(.*/)?kernel$")
+# Kernels that are several matrices side by side: queries, keys and values, or the gates of an LSTM.
+_SIDE_BY_SIDE = {"qkv": 3, "forward": 4, "backward": 4}
 
 
 class VariableUpdate(NamedTuple):
@@ -140,6 +142,13 @@ class MomentOptimizer(keras.optimizers.Optimizer):
         return config | values | {"clip_norm": self.global_clipnorm}
 
 
+def _matrices(variable: keras.Variable, values: tf.Tensor) -> list[tf.Tensor]:
+    """The matrices that a kernel is made of, or the values of another variable as they are."""
+    *_, layer, name = f"/{variable.path}".split("/")
+    count = _SIDE_BY_SIDE.get(layer, 1) if name == "kernel" else 1
+    return tf.split(values, count, axis=1) if count > 1 else [values]
+
+
 def _is_norm_or_bias(variable: keras.Variable) -> bool:
     return bool(_NO_DECAY.search(variable.path.rsplit("/", 1)[-1]))
 
@@ -179,8 +188,8 @@ class AdamW(MomentOptimizer):
 class LAMB(MomentOptimizer):
     """Layer-wise adaptive moments for large batches (You et al. 2019, arXiv 1904.00962).
 
-    The update of AdamW, decay included, is scaled for each variable by a trust ratio: the norm of
-    the variable over that of the update, or 1 where either is 0. As published for ALBERT, biases
+    The update of AdamW, decay included, is scaled for each matrix by a trust ratio: the norm of
+    the matrix over that of the update, or 1 where either is 0. As published for ALBERT, biases
     and LayerNorm weights have neither decay nor ratio, and the bias of the moments is not
     corrected. Arguments as of `MomentOptimizer`.
     """
@@ -198,7 +207,8 @@ class LAMB(MomentOptimizer):
         if self.decays(variable):
             change += self.decay * weights
         if not _is_norm_or_bias(variable):
-            rate *= _trust_ratio(weights, change)
+            pairs = zip(_matrices(variable, weights), _matrices(variable, change), strict=True)
+            change = tf.concat([_trust_ratio(*pair) * pair[1] for pair in pairs], axis=-1)
         tf.raw_ops.AssignSubVariableOp(resource=variable.value.handle, value=rate * change)
 
 
@@ -219,10 +229,10 @@ def _trust_ratio(weights: tf.Tensor, change: tf.Tensor) -> tf.Tensor:
 class Muon(AdamW):
     """Orthogonalized momentum for hidden matrices; AdamW for all other variables.
 
-    Hidden matrices are the kernels of blocks, pooler, and the transform before the softmax. As in
-    Jordan et al. 2024, with Nesterov momentum; weight decay and the scale of an update, which is
-    the same for matrices of all shapes, are those of Liu et al. 2025 (arXiv 2502.16982). Arguments
-    as of `MomentOptimizer`; betas and epsilon are AdamW's.
+    Hidden matrices are the kernels of blocks, highway layers, pooler, and the transform before the
+    softmax. As in Jordan et al. 2024, with Nesterov momentum; weight decay and the scale of an
+    update, which is the same for matrices of all shapes, are those of Liu et al. 2025 (arXiv
+    2502.16982). Arguments as of `MomentOptimizer`; betas and epsilon are AdamW's.
     """
 
     def __init__(self, *args, name: str = "muon", **kwargs):
@@ -236,9 +246,7 @@ class Muon(AdamW):
         moved = _MOMENTUM * tf.convert_to_tensor(mean) + (1 - _MOMENTUM) * update.gradient
         tf.raw_ops.AssignVariableOp(resource=mean.handle, value=moved)
         ahead = _MOMENTUM * moved + (1 - _MOMENTUM) * update.gradient
-        # Queries, keys and values are three matrices side by side.
-        matrices = tf.split(ahead, 3, axis=1) if "/qkv/" in variable.path else [ahead]
-        change = tf.concat([_orthogonal(matrix) for matrix in matrices], axis=1)
+        change = tf.concat([_orthogonal(each) for each in _matrices(variable, ahead)], axis=1)
         if self.decays(variable):
             change += self.decay * tf.convert_to_tensor(variable.value)
         tf.raw_ops.AssignSubVariableOp(resource=variable.value.handle, value=update.rate * change)

@@ -104,7 +104,8 @@ class TrainingSettings(Settings):
     )
     steps_per_execution: int = setting(
         1,
-        "Steps in one call of the compiled function, such as 100 for TPUs; the result is the same.",
+        "Steps in one call of the compiled function, at most: a call ends where a log line, a "
+        "checkpoint or an evaluation is due. The result is the same.",
         group=Group.MACHINE,
         minimum=1,
     )

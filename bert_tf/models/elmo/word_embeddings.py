@@ -73,7 +73,9 @@ class Convolution(Layer):
         kernel, bias = (
             tf.cast(tf.convert_to_tensor(value), x.dtype) for value in (self.kernel, self.bias)
         )
-        return tf.reduce_max(tf.nn.conv1d(x, kernel, 1, "VALID"), 1) + bias
+        found = tf.reduce_max(tf.nn.conv1d(x, kernel, 1, "VALID"), 1)
+        # Of no words, the convolution of oneDNN has another shape.
+        return tf.reshape(found, [tf.shape(x)[0], self.filters]) + bias
 
 
 @serializable

@@ -100,6 +100,7 @@ class Attention(Layer):
       num_heads: Attention heads.
       dropout: Dropout rate of the attention probabilities.
       initializer_range: Standard deviation of the initial kernels.
+      output_range: That of the output projection; None: the same.
     """
 
     def __init__(
@@ -108,21 +109,23 @@ class Attention(Layer):
         num_heads: int,
         dropout: float = 0.1,
         initializer_range: float = 0.02,
+        output_range: float | None = None,
         **kwargs,
     ):
         super().__init__((None, hidden_size), **kwargs)
         self.hidden_size, self.num_heads = hidden_size, num_heads
         self.dropout, self.initializer_range = dropout, initializer_range
+        self.output_range = output_range
         self.create_projections()
 
     def create_projections(self) -> None:
         """Creates the inner layers."""
         raise NotImplementedError
 
-    def projection(self, name: str, units: int) -> Dense:
-        """A linear map from the vectors of tokens."""
-        width, deviation = self.hidden_size, self.initializer_range
-        return Dense(width, units, deviation, name=name, dtype=self.dtype_policy)
+    def projection(self, name: str, units: int, deviation: float | None = None) -> Dense:
+        """A linear map from the vectors of tokens; the deviation is that of its initial kernel."""
+        deviation = deviation or self.initializer_range
+        return Dense(self.hidden_size, units, deviation, name=name, dtype=self.dtype_policy)
 
     def flops(self, length: int) -> int:
         """Floating-point operations of the products for one sequence, without the softmax."""
@@ -139,7 +142,7 @@ class SelfAttention(Attention):
     def create_projections(self) -> None:
         """Creates `qkv` and `output_dense`."""
         self.qkv = self.projection("qkv", 3 * self.hidden_size)
-        self.output_dense = self.projection("output", self.hidden_size)
+        self.output_dense = self.projection("output", self.hidden_size, self.output_range)
 
     def members(self) -> tuple[Dense, ...]:
         """The two projections."""

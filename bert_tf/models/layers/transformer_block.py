@@ -1,5 +1,6 @@
 """Blocks of encoder and decoder: attention and the feed-forward network."""
 
+import math
 from typing import Any, NamedTuple
 
 import tensorflow as tf
@@ -28,6 +29,7 @@ class FeedForward(Layer):
       intermediate_size: Width between the maps.
       activation: A name in `config.ACTIVATIONS`.
       initializer_range: Standard deviation of the initial kernels.
+      output_range: That of the second map; None: the same.
     """
 
     def __init__(
@@ -36,16 +38,18 @@ class FeedForward(Layer):
         intermediate_size: int,
         activation: str = "gelu",
         initializer_range: float = 0.02,
+        output_range: float | None = None,
         **kwargs,
     ):
         super().__init__((None, hidden_size), **kwargs)
         self.hidden_size, self.intermediate_size = hidden_size, intermediate_size
         self.activation, self.initializer_range = activation, initializer_range
+        self.output_range = output_range
         self.intermediate, self.output_dense = (
-            Dense(inputs, units, initializer_range, name=name, dtype=self.dtype_policy)
-            for name, inputs, units in (
-                ("intermediate", hidden_size, intermediate_size),
-                ("output", intermediate_size, hidden_size),
+            Dense(inputs, units, deviation, name=name, dtype=self.dtype_policy)
+            for name, inputs, units, deviation in (
+                ("intermediate", hidden_size, intermediate_size, initializer_range),
+                ("output", intermediate_size, hidden_size, output_range or initializer_range),
             )
         )
 
@@ -65,7 +69,8 @@ class FeedForward(Layer):
 class TransformerBlock(Configured, Layer):
     """Self-attention and feed-forward network, each followed by residual and LayerNorm.
 
-    With `pre_norm`, LayerNorm comes before each instead (GPT-2).
+    With `pre_norm`, LayerNorm comes before each instead, and the initial kernels of the output
+    projections are divided by the root of their number (Radford et al. 2019, section 2.3: GPT-2).
     """
 
     config: BertConfig
@@ -74,11 +79,14 @@ class TransformerBlock(Configured, Layer):
         super().__init__((None, config.hidden_size), **kwargs)
         self.config = config
         policy, hidden_size = self.dtype_policy, config.hidden_size
+        additions = 2 * config.num_hidden_layers if config.pre_norm else 1
+        output_range = config.initializer_range / math.sqrt(additions)
         self.attention = SelfAttention(
             hidden_size,
             config.num_attention_heads,
             config.attention_probs_dropout_prob,
             config.initializer_range,
+            output_range,
             name="attention",
             dtype=policy,
         )
@@ -87,6 +95,7 @@ class TransformerBlock(Configured, Layer):
             config.intermediate_size,
             config.hidden_act,
             config.initializer_range,
+            output_range,
             name="feed_forward",
             dtype=policy,
         )

@@ -207,3 +207,10 @@ def test_configurations_are_read_as_the_family_they_name(tmp_path):
             configs.of_dict(values | change)
     with pytest.raises(InputError, match="learn-vocabulary with --kind=word"):
         CONFIG.check_vocabulary("wordpiece", "folder")
+
+
+def test_no_sequence_has_no_vectors():
+    """Devices whose part of a short batch is empty."""
+    encoder = make_encoder()
+    found = encoder({name: value[:0] for name, value in BATCH.items()})
+    assert found["sequence_output"].shape == (0, *encoder(BATCH)["sequence_output"].shape[1:])

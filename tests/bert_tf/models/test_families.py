@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 
 from bert_tf.models import encoders
@@ -66,3 +67,18 @@ def test_a_dropout_rate_replaces_all_of_a_family(family):
         changed = config.with_dropout(rate)
         assert (changed.hidden_dropout_prob, changed.pooler_dropout) == (rate, rate)
     assert BertConfig.named("tiny", vocab_size=50).with_dropout(0.3).pooler_dropout == 0
+
+
+def test_gpt2_begins_with_smaller_output_projections():
+    """By the root of the number of residual layers, which are two for each block."""
+    encoder = encoders.make(BertConfig.named("gpt2-tiny", vocab_size=30, num_hidden_layers=8))
+    block = encoder.blocks[0]
+    for layer, deviation in (
+        (block.attention.qkv, 0.02),
+        (block.attention.output_dense, 0.02 / 4),
+        (block.feed_forward.intermediate, 0.02),
+        (block.feed_forward.output_dense, 0.02 / 4),
+    ):
+        spread = np.std(layer.kernel.numpy())
+        # A normal distribution truncated at two deviations has 0.88 of its deviation.
+        assert spread == pytest.approx(0.88 * deviation, rel=0.05)

@@ -11,9 +11,11 @@ import pytest
 import tensorflow as tf
 
 from bert_tf import weights
+from bert_tf.models import configs
 from bert_tf.models.config import BertConfig
 from bert_tf.models.elmo_config import ElmoConfig
 from bert_tf.objectives.bidirectional_lm import BidirectionalLM
+from bert_tf.objectives.denoising import Denoising
 from bert_tf.objectives.masked_lm import MaskedLM
 from bert_tf.objectives.masked_lm_next_sentence import MaskedLMNextSentence
 from bert_tf.pretraining import first_weights
@@ -116,6 +118,19 @@ def test_positions_can_begin_as_sinusoids():
     # The formula of Vaswani et al., but for its scale.
     assert table[7, 10] == pytest.approx(0.02 * 2**0.5 * math.sin(7 / 10_000 ** (10 / 128)))
     assert table[7, 11] == pytest.approx(0.02 * 2**0.5 * math.cos(7 / 10_000 ** (10 / 128)))
+
+
+def test_positions_of_a_decoder_begin_as_sinusoids_too():
+    model = Denoising(BertConfig.named("bart-debug", vocab_size=30))
+    first_weights.place_sinusoids(model)
+    tables = model.encoder.embeddings.position, model.encoder.embeddings.decoder.position
+    np.testing.assert_array_equal(*(table.numpy() for table in tables))
+
+
+@pytest.mark.parametrize("family", ["", "roberta-", "electra-", "distilbert-", "albert-", "bart-"])
+def test_dropout_may_differ_from_that_of_the_first_weights(family):
+    config = configs.named(f"{family}debug", vocab_size=30)
+    first_weights._check_same_model(config.with_dropout(0.0), config, "init")
 
 
 def test_a_model_without_positions_is_refused():

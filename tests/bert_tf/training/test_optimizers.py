@@ -7,8 +7,10 @@ import tensorflow as tf
 
 from bert_tf.models.config import BertConfig
 from bert_tf.models.layers import Dense, TransformerBlock
+from bert_tf.training import optimizers
 from bert_tf.training.optimizers import LAMB, AdamW, Muon, OptimizerName, make_optimizer
 from bert_tf.training.schedules import PhaseCycles, WarmupHoldDecay, WarmupLinearDecay
+from tests.bert_tf.objectives.test_contract import CASES
 
 
 def _variables():
@@ -155,6 +157,38 @@ def test_muon_is_adamw_for_all_else():
     for path, value in found[0].items():
         same = np.array_equal(value, found[1][path])
         assert same != ("block_0" in path and path.endswith("kernel")), path
+
+
+def test_muon_finds_the_matrices_of_all_families():
+    """Each kernel of a block, but for LSTM projections, which have another name."""
+    cases = ("mlm", "left_to_right", "bidirectional_lm", "denoising", "replaced_token")
+    for model in (CASES[name].make() for name in cases):
+        inside = [
+            v for v in model.trainable_variables if "block_" in v.path and v.path.endswith("kernel")
+        ]
+        assert inside and all(optimizers._HIDDEN.search(v.path) for v in inside)
+
+
+@pytest.mark.parametrize("cls", [LAMB, Muon])
+def test_matrices_side_by_side_are_updated_as_three(cls):
+    rng = np.random.default_rng(0)
+    values, gradients = rng.normal(size=(2, 8, 24)).astype("f4")
+    values[:, :8] *= 10
+
+    def updated(values, gradients):
+        with keras.name_scope("block_0"), keras.name_scope("qkv"):
+            kernel = keras.Variable(values, name="kernel")
+        cls(0.01, clip_norm=None).apply([tf.constant(gradients)], [kernel])
+        return kernel.numpy()
+
+    with keras.name_scope("encoder"):
+        whole = updated(values, gradients)
+        assert not np.array_equal(whole, values)
+    for part in (slice(0, 8), slice(8, 16), slice(16, 24)):
+        with keras.name_scope("encoder"), keras.name_scope("block_0"):
+            kernel = keras.Variable(values[:, part], name="kernel")
+        cls(0.01, clip_norm=None).apply([tf.constant(gradients[:, part])], [kernel])
+        np.testing.assert_allclose(whole[:, part], kernel.numpy(), rtol=1e-5)
 
 
 @pytest.mark.parametrize("cls", [AdamW, LAMB])
