@@ -21,6 +21,7 @@ import tensorflow as tf
 
 from bert_tf.serving.engines import Batch, Compute
 from bert_tf.serving.plan import MAX_TOKENS
+from pipelines.common.errors import InputError
 
 # Lengths of a batch differ by at most this factor, because padding costs time...
 _MAX_RATIO = 1.25
@@ -82,13 +83,19 @@ class Scheduler:
         return len(self._waiting)
 
     def submit(self, executable: Executable, batch: Batch) -> "Future[Results]":
-        """Starts to compute a request; its results are padded as the request is."""
+        """Starts to compute a request; its results are padded as the request is.
+
+        Raises:
+          InputError: the scheduler is closed.
+        """
         request = _Request(executable, batch)
         if not request.left:
             request.future.set_result(request.results)
             return request.future
         items = [_Item(request, row, n) for row, n in enumerate(_lengths(batch.mask))]
         with self._changed:
+            if self._closed:
+                raise InputError("the model was closed; load it again.")
             at_once = len(items) == 1 and not self._waiting and self._busy < self._threads
             if at_once:
                 single = self._begin(items)

@@ -24,6 +24,7 @@ from absl import logging
 
 from bert_tf import tasks
 from bert_tf.export import reading, saved_model
+from bert_tf.models import configs
 from bert_tf.serving import engines
 from bert_tf.serving.engines import Batch, ConvertedModels
 from bert_tf.serving.plan import AUTO, EngineName, ExecutionPlan, Precision
@@ -70,10 +71,12 @@ def choose(
       tensorflow_threads: of this process, if TensorFlow runs in it already.
 
     Raises:
-      InputError: the engine is unknown, the export was not checked in this precision, or no engine
-        can compute it.
+      InputError: the engine is unknown or cannot compute the export, the export was not checked in
+        this precision, or no engine can compute it.
     """
-    if engine == AUTO and _writes_only(path):
+    if _needs_tensorflow(path):
+        if engine not in (AUTO, EngineName.TENSORFLOW):
+            raise InputError(f"{path}: only TensorFlow can compute it; leave --engine out.")
         engine = EngineName.TENSORFLOW
     plans = candidates(path, engine, threads, precision, tensorflow_threads)
     return plans[0] if len(plans) == 1 else fastest(path, plans, cache)
@@ -126,9 +129,11 @@ def precisions(path: str, engine: str, wanted: Precision | None) -> dict[EngineN
     return usual if engine == AUTO and usual else found
 
 
-def _writes_only(path: str) -> bool:
-    """Whether an export has nothing but tasks that write texts, which TensorFlow computes."""
+def _needs_tensorflow(path: str) -> bool:
+    """Whether an export has a model that loops over tokens, or only tasks that write texts."""
     models: Any = saved_model.read_manifest(path)["models"]
+    if not all(configs.of_dict(model["config"], path).portable for model in models):
+        return True
     return all(
         model["tasks"] and all(tasks.load(task).generation for task in model["tasks"])
         for model in models
@@ -222,7 +227,10 @@ def _measure_here(
     batches = [_batch(min(length, longest)) for length in _LENGTHS]
     found = []
     for plan, loader in zip(plans, loaders, strict=True):
-        compute = loader.load(f"{number}_{computation.name}", computation)
+        name = f"{number}_{computation.name}"
+        compute = loader.load(name, computation)
+        if plan.engine is not EngineName.TENSORFLOW:
+            loader.difference(name, compute, computation, model.source.bundle.config)
         executable = Executable(computation.outputs, compute, compute)
         found.append(_measure_plan(plan, executable, batches))
     return found

@@ -75,6 +75,14 @@ class RequestLimits:
                     f"{name}: {len(lengths):,} texts, padded to the longest, have {padded:,} bytes;"
                     f" at most {_MAX_PADDING * self.bytes:,} are allowed: send long texts alone.",
                 )
+            # In a request of gRPC, one text may stand for all that follow.
+            size = sum(map(len, value.ravel())) if _is_table_of_texts(value) else 0
+            if size > self.bytes:
+                raise RefusalError(
+                    Fault.TOO_LARGE,
+                    f"{name}: {value.size:,} texts have {size:,} bytes; at most {self.bytes:,} are "
+                    "allowed: send fewer at once.",
+                )
 
 
 def _sequences(value: Any, axes: int) -> int:
@@ -92,6 +100,10 @@ def _items(value: Any) -> Sequence[Any]:
     if isinstance(value, np.ndarray):
         return value.tolist() if value.ndim == 1 and value.dtype == object else ()
     return value if isinstance(value, list) else ()
+
+
+def _is_table_of_texts(value: Any) -> bool:
+    return isinstance(value, np.ndarray) and value.ndim > 1 and value.dtype == object
 
 
 @dataclasses.dataclass(frozen=True)
@@ -363,6 +375,9 @@ def signature_of(predictor: Predictor, spec: ModelSpec) -> str:
     if name in ("", "serving_default"):
         matching = (n for n, s in known.items() if s["method"] == spec.method)
         name = next(matching, name)
+    if not name:
+        interface = spec.method.rpartition("/")[2]
+        raise RefusalError(Fault.NOT_FOUND, f"There is no signature for {interface}.")
     if name not in known:
         listed = ", ".join(known)
         raise RefusalError(Fault.NOT_FOUND, f"Unknown signature {name!r}; there are {listed}.")

@@ -38,6 +38,7 @@ IDLE = 15.0
 _MAX_CONNECTIONS = 512
 _MAX_HEADERS = 64 << 10  # bytes of a request other than its body
 _PAUSE = 1.0  # seconds, when no file descriptors are left
+_NO_ADDRESS = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
 _EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 _TOO_LARGE = (
     b"HTTP/1.1 431 Request Header Fields Too Large\r\n"
@@ -258,19 +259,28 @@ class RestServer(uvicorn.Server):
 
 
 def open_port(flag: str, host: str, port: int) -> list[socket.socket]:
-    """Listening sockets on all addresses of a host.
+    """Listening sockets on all addresses of a host that this machine has.
 
     Raises:
       InputError: the port of this flag is taken, or the host is not this machine.
     """
     opened: list[socket.socket] = []
+    missing = None
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         for family, place in {(family, place) for family, *_, place in found}:
-            opened.append(socket.create_server(place, family=family, backlog=_BACKLOG))
-            opened[-1].setblocking(False)
+            try:
+                opened.append(socket.create_server(place, family=family, backlog=_BACKLOG))
+            except OSError as error:  # "localhost" may have an address of IPv6 that is turned off
+                if error.errno not in _NO_ADDRESS:
+                    raise
+                missing = error
+        for each in opened:
+            each.setblocking(False)
+        if missing and not opened:
+            raise missing
     except OSError as error:
-        if isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL:
+        if isinstance(error, socket.gaierror) or error.errno in _NO_ADDRESS:
             raise InputError(
                 f"--host={host}: is not an address of this machine; use 127.0.0.1 for this machine "
                 "alone, 0.0.0.0 for all networks."

@@ -42,6 +42,9 @@ _BY_NAME: dict[str, type[NamedModelRequest[Any]]] = {
     "/v1/rerank": RerankRequest,
 }
 _PLACES = ("/v1/models/{model}", "/v1/models/{model}/versions/{version}")
+# A body that is too large is read up to this multiple of the largest that is allowed: a client that
+# still sends when the connection is closed does not see the answer.
+_MAX_READ = 16
 _MAX_VERSION = 2**63 - 1
 _BASIC = 'Basic realm="any user; the token as the password"'
 _LOCAL = ("localhost", "127.0.0.1", "[::1]")
@@ -230,20 +233,23 @@ class _RestInterface:
 
     async def _body(self, request: Request) -> bytes:
         most = self.answerer.limits.bytes
-        parts, size = [], int(request.headers.get("content-length", 0))
-        if size <= most:
-            size = 0
+        parts, size, stated = [], 0, int(request.headers.get("content-length", 0))
+        if stated <= _MAX_READ * most:
             async for part in request.stream():
                 size += len(part)
-                if size > most:
+                if size <= most:
+                    parts.append(part)
+                elif not stated:
                     break
-                parts.append(part)
-        if size > most:
+        if max(size, stated) > most:
             raise RefusalError(Fault.TOO_LARGE, f"A request may have {most:,} bytes.")
         return b"".join(parts)
 
     async def _status(self, request: Request) -> Response:
-        spec = ModelSpec(request.path_params["model"], _version(request))
+        model, _, method = request.path_params["model"].partition(":")
+        if method:
+            raise RefusalError(Fault.INVALID, f"Ask for {model}:{method} by POST.")
+        spec = ModelSpec(model, _version(request))
         return _json_response(rpc.status(self.answerer, spec))
 
     async def _metadata(self, request: Request) -> Response:

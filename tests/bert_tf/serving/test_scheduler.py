@@ -11,6 +11,7 @@ import tensorflow as tf
 from bert_tf.serving import scheduler as scheduler_module
 from bert_tf.serving.engines import Batch
 from bert_tf.serving.scheduler import Executable, Scheduler, deadline
+from pipelines.common.errors import InputError
 
 _OUTPUTS = (
     tf.TensorSpec([None, None, 2], tf.float32),
@@ -197,6 +198,14 @@ def test_what_waits_is_computed_before_the_end(recorder):
     threading.Timer(0.1, recorder.may_go_on.set).start()
     scheduler.close()
     _check(future, sequences)
+
+
+def test_after_the_end_nothing_is_computed(recorder):
+    scheduler, step = Scheduler(1), Executable(_OUTPUTS, recorder, recorder)
+    scheduler.close()
+    for lengths in ([3], [3, 4]):
+        with pytest.raises(InputError, match="the model was closed"):
+            scheduler.submit(step, _sequences(*lengths))
 
 
 def test_a_sequence_that_nothing_else_runs_beside_is_computed_alone(make, recorder):

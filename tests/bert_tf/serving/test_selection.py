@@ -8,6 +8,8 @@ import subprocess
 import msgspec
 import pytest
 
+from bert_tf.export import saved_model
+from bert_tf.models.elmo_config import ElmoConfig
 from bert_tf.serving import selection
 from bert_tf.serving.plan import AUTO, EngineName, ExecutionPlan, Precision
 from bert_tf.serving.selection import Measurement
@@ -140,6 +142,16 @@ def test_nothing_is_measured_if_the_engine_is_named(export, monkeypatch, engine,
     monkeypatch.setattr(selection, "cores", lambda: 6)
     plan = selection.choose(export, engine, threads, None, "")
     assert plan == ExecutionPlan(engine, wanted)
+
+
+def test_tensorflow_computes_what_no_other_engine_can(export, monkeypatch):
+    manifest = saved_model.read_manifest(export)
+    manifest["models"][0]["config"] = ElmoConfig.named("elmo-debug").to_dict()
+    monkeypatch.setattr(selection.saved_model, "read_manifest", lambda path: manifest)
+    monkeypatch.setattr(selection, "measure", lambda *_: pytest.fail("it is measured"))
+    assert selection.choose(export, AUTO, None, None, "").engine is _TF
+    with pytest.raises(InputError, match="only TensorFlow can compute it; leave --engine out"):
+        selection.choose(export, _ORT, None, None, "")
 
 
 def test_each_version_is_computed_in_a_precision_that_it_was_checked_in(export, monkeypatch):

@@ -8,6 +8,7 @@ import urllib.request
 
 import grpc
 import pytest
+from tensorflow.core.framework import types_pb2
 from tensorflow_serving.apis import (
     classification_pb2,
     get_model_status_pb2,
@@ -17,6 +18,8 @@ from tensorflow_serving.apis import (
     predict_pb2,
 )
 
+from bert_tf.serving import client
+from pipelines.common.errors import InputError
 from tests.bert_tf.serving.server import attacks
 
 _GENEROUS = 10  # seconds for what takes a thousandth of them when nobody attacks
@@ -61,6 +64,30 @@ def test_a_body_that_is_too_large_is_not_read(usual_stub):
     chunked = attacks.request(framing="Transfer-Encoding: chunked")
     chunk = b"%x\r\n%s\r\n" % (1 << 16, b" " * (1 << 16))
     assert b" 413 " in attacks.send(usual_stub, chunked + chunk * (attacks.SIZE // (1 << 16) + 1))
+
+
+@pytest.mark.parametrize("size", [attacks.SIZE + 1, 5 * attacks.SIZE])
+def test_a_client_that_sends_first_sees_that_its_body_is_too_large(usual_stub, size):
+    found = attacks.send(usual_stub, attacks.request(b" " * size))
+    assert b" 413 " in found and b"A request may have 4,194,304 bytes" in found
+    with pytest.raises(InputError, match="A request may have 4,194,304 bytes"):
+        client.connect(usual_stub.rest).predict("first", text=["x" * size])
+
+
+def test_a_text_that_stands_for_many_is_counted_as_often(served):
+    request = predict_pb2.PredictRequest()
+    request.model_spec.name, request.model_spec.signature_name = "bert", "tags_words"
+    words = request.inputs["words"]
+    words.dtype = types_pb2.DT_STRING
+    for size in (1, 400):
+        words.tensor_shape.dim.add().size = size
+    words.string_val.append(b"x" * 100_000)
+    with (
+        attacks.service(served) as service,
+        pytest.raises(grpc.RpcError, match="400 texts have 40,000,000 bytes") as raised,
+    ):
+        service.Predict(request, 60)
+    assert raised.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
 
 
 def _inputs(signature, **inputs):
@@ -160,6 +187,8 @@ def test_what_a_client_can_break_leaves_no_traceback(stub):
         assert server.get(f"{path}:predict", b"{}")[0] in (400, 404)
         if number != 0:
             assert server.get(path)[0] == 404
+    status, text = server.get("/v1/models/bert:regress", b'{"examples": [{}]}')
+    assert status == 404 and "There is no signature for regress" in text
     for body in (b"[" * 1_000_000, b'{"signature_name": "%s"}' % (b"x" * 9999)):
         status, text = server.get(attacks.PREDICT, body)
         assert status in (400, 404) and len(text) < 2000

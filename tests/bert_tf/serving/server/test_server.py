@@ -152,6 +152,7 @@ def test_what_is_told_of_the_model(served):
         ("/v1/models/bert/versions/7:predict", b'{"instances": ["x"]}', 404, "Version 7"),
         ("/v1/models/bert:predict", b'{"signature_name": "no"}', 404, "Unknown signature 'no'"),
         ("/v1/models/bert:guess", b"{}", 404, "Methods are"),
+        ("/v1/models/bert:predict", None, 400, "Ask for bert:predict by POST"),
         ("/v1/models/bert:predict", b"[1", 400, "not a JSON object"),
         ("/v1/models/bert:predict", b"\xff", 400, "not a JSON object"),
         ("/v1/models/bert:predict", b'{"signature_name": "mood"}', 400, 'either "instances"'),
