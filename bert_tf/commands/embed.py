@@ -19,7 +19,9 @@ from pipelines.common.texts import counted
 _MODEL = flags.DEFINE_string(
     "model", None, "The model: any that `bert-tf convert` reads.", required=True
 )
-_INPUT = flags.DEFINE_string("input", None, "File of texts; may be .gz or .zst.", required=True)
+_INPUT = flags.DEFINE_string(
+    "input", None, "File of texts; may be compressed (.gz, .bz2, .xz, .zst).", required=True
+)
 _OUTPUT = flag_types.define_path("output", None, "File to write.", required=True)
 _FORMAT = flags.DEFINE(
     flag_types.ChoiceParser(VectorFormat),

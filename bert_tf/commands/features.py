@@ -22,7 +22,10 @@ _MODEL = flags.DEFINE_string(
     "model", None, "The model: any that `bert-tf convert` reads.", required=True
 )
 _INPUT = flags.DEFINE_string(
-    "input", None, "File of texts or words; may be .gz or .zst.", required=True
+    "input",
+    None,
+    "File of texts or words; may be compressed (.gz, .bz2, .xz, .zst).",
+    required=True,
 )
 _OUTPUT = flag_types.define_path("output", None, "File or folder to write.", required=True)
 _FORMAT = flags.DEFINE(

@@ -24,8 +24,9 @@ class CorpusFlags:
         self.input: flags.FlagHolder[Any] = flags.DEFINE_string(
             "input",
             None,
-            "The corpus: files or globs, separated by commas or blanks; plain, .gz or .zst, local "
-            f"or remote (gs://).{'' if required else ' Not given: --words.'}",
+            "The corpus: files or globs, separated by commas or blanks; plain or compressed (.gz, "
+            ".bz2, .xz, .zst), local or remote (gs://). ** stands for any number of folders."
+            f"{'' if required else ' Not given: --words.'}",
             required=required,
         )
         self.format = flags.DEFINE(

@@ -1,8 +1,10 @@
-"""Reading of files that may be compressed, by gzip or by zstd."""
+"""Reading of files that may be compressed: by gzip, bzip2, xz or zstd."""
 
+import bz2
 import contextlib
 import gzip
 import io
+import lzma
 import os
 import zlib
 from collections.abc import Iterator
@@ -11,14 +13,21 @@ from typing import BinaryIO, cast
 from pipelines.common import files, machine, optional
 from pipelines.common.errors import InputError
 
-_GZIP = ".gz"
-ENDINGS = (_GZIP, ".zst")
+_STANDARD = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+_ARCHIVES = (".zip", ".7z", ".rar", ".tar", ".tgz")
+ENDINGS = (*_STANDARD, ".zst")
 _BLOCK = 1 << 20
 
 
 def is_compressed(path: str) -> bool:
     """Whether a file is compressed, by its name."""
     return path.lower().endswith(ENDINGS)
+
+
+def check_no_archive(path: str) -> None:
+    """Raises InputError if a file is an archive of several, by its name."""
+    if name_unpacked(path.lower()).endswith(_ARCHIVES):
+        raise InputError(f"{path}: is an archive; unpack it, and name its files.")
 
 
 def name_unpacked(path: str) -> str:
@@ -46,7 +55,7 @@ def open_unpacked(path: str) -> Iterator[BinaryIO]:
         try:
             with _unpacked(path, file) as unpacked:
                 yield unpacked
-        except (EOFError, zlib.error, OSError) as error:
+        except (EOFError, zlib.error, lzma.LZMAError, OSError) as error:
             if isinstance(error, OSError) and error.errno is not None:
                 raise  # of the disk or the network
             raise InputError(
@@ -56,8 +65,9 @@ def open_unpacked(path: str) -> Iterator[BinaryIO]:
 
 
 def _unpacked(path: str, file: BinaryIO) -> BinaryIO:
-    if path.lower().endswith(_GZIP):
-        return cast(BinaryIO, gzip.GzipFile(fileobj=file))
+    for kind, opened in _STANDARD.items():
+        if path.lower().endswith(kind):
+            return cast(BinaryIO, opened(file))
     arrow = optional.load("pyarrow", "tables")
     return io.BufferedReader(arrow.CompressedInputStream(file, "zstd"))
 

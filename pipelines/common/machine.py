@@ -1,15 +1,23 @@
 """The processor and the memory of this machine, or of the container that this process runs in."""
 
+import math
 import os
 
 from pipelines.common.errors import InputError
 
+_CPU_LIMIT = "/sys/fs/cgroup/cpu.max"  # microseconds of all cores, in so many of a clock
 _MEMORY_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
 
 def cores() -> int:
     """Number of cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    affine = hasattr(os, "sched_getaffinity")
+    found = len(os.sched_getaffinity(0)) if affine else os.cpu_count() or 1
+    if os.path.exists(_CPU_LIMIT):
+        with open(_CPU_LIMIT) as file:
+            quota, period = file.read().split()
+        found = min(found, math.ceil(int(quota) / int(period))) if quota.isdecimal() else found
+    return found
 
 
 def memory() -> int:

@@ -1,5 +1,6 @@
 """Lists of paths, patterns and names that users write as one text."""
 
+import glob
 import re
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -14,17 +15,19 @@ _QUOTES = re.compile(r"""(^|=)(["'])(.*)\2\Z""", re.DOTALL)  # a path may have a
 def expand_globs(patterns: str) -> list[str]:
     """Returns the sorted files that match glob patterns, which commas or blanks separate.
 
-    The path of an existing file means that file, whatever characters it has. Patterns may be in
-    quotes.
+    In a pattern, ** stands for any number of folders. The path of an existing file means that file,
+    whatever characters it has. Patterns may be in quotes.
 
     Raises:
-      InputError: A pattern matches no file.
+      InputError: A pattern matches no file, or is a folder.
     """
     whole = patterns.strip()
     paths: set[str] = set()
     words = [word.text for word in quoted_words(whole)]
     for pattern in [whole] if _is_one(whole) and _matches(whole) else words:
         found = _matches(pattern)
+        if not found and _is_one(pattern) and files.gfile.isdir(pattern):
+            raise InputError(f"{pattern}: is a folder; name its files, such as '{pattern}/*'.")
         if not found:
             raise InputError(f"{pattern}: no such file; check the path or the glob pattern.")
         paths.update(found)
@@ -43,6 +46,8 @@ def _matches(pattern: str) -> list[str]:
         return []
     if files.gfile.exists(pattern) and not files.gfile.isdir(pattern):
         return [pattern]
+    if "**" in pattern and "://" not in pattern:  # which TensorFlow takes for *
+        return [path for path in glob.iglob(pattern, recursive=True) if not files.gfile.isdir(path)]
     try:
         return [path for path in files.gfile.glob(pattern) if not files.gfile.isdir(path)]
     except UnicodeDecodeError as error:

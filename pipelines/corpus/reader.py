@@ -74,13 +74,15 @@ def open_corpus(patterns: str, file_format: str = "auto") -> list[CorpusFile]:
 
     Raises:
       InputError: a pattern matches no file, every file is empty, the format is unknown, or a file
-        has carriage returns for line ends, is a table, or is JSON without an object per line.
+        has carriage returns for line ends, is an archive or a table, or is JSON without an object
+        per line.
     """
     if file_format not in (*FORMATS, "auto"):
         raise InputError(f"format {file_format!r} is unknown; use auto, {', '.join(FORMATS)}.")
     found = []
     for path in path_lists.expand_globs(patterns):
         files.check_regular(path)
+        compressed.check_no_archive(path)
         size = files.gfile.stat(path).length
         kind = records.format_of(path) if file_format == "auto" else file_format
         if not size:

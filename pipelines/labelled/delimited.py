@@ -12,6 +12,7 @@ from pipelines.labelled.table_rows import TableRow
 from pipelines.labelled.text_lines import ending, read_lines
 
 csv.field_size_limit(sys.maxsize)
+_SAMPLE = 20  # lines that the delimiter is found in
 _HEAD = 1001  # lines of a table that decide whether the first one is a header
 # Delimiters, and the formats that they make.
 _NAMES = {
@@ -30,7 +31,7 @@ def read(
 ) -> Iterator[TableRow]:
     """Yields the rows of a .tsv or .csv file; see `tables.read_rows`."""
     lines = read_lines(path, layout.encoding)
-    head = list(_up_to_text(lines))
+    head = list(itertools.islice(lines, _SAMPLE))
     mark = _delimiter(head, path, layout)
     lines = itertools.chain(head, lines)
     cells = _tsv_cells(lines) if mark == "\t" else _csv_cells(lines, path, mark)
@@ -79,21 +80,21 @@ def csv_rows(path: str, encoding: str) -> Iterator[tuple[str, list[str]]]:
             yield f"{path}: line {number}", cells
 
 
-def _up_to_text(lines: Iterator[str]) -> Iterator[str]:
-    """Yields the first lines, up to one that is not blank."""
-    for line in lines:
-        yield line
-        if line.strip():
-            return
-
-
 def _delimiter(head: Sequence[str], path: str, layout: FileLayout) -> str:
-    """Returns the usual delimiter, or, if it gives one column, another that gives known columns."""
+    """Returns the delimiter, given the first lines: the usual one, or one that gives known columns.
+
+    A delimiter has to give as many columns in each line; or, where none does, as cells may have
+    line ends and rows may be wrong, several columns in the first line.
+    """
     usual = "," if ending(path) == ".csv" else "\t"
-    for mark in (usual, *_NAMES):
-        cells = _split("".join(head[-1:]), mark)
-        if len(cells) > 1 and (mark == usual or layout.has_known(cells)):
-            return mark
+    lines = [line for line in head if line.strip()]
+    for some in (lines, lines[:1]):
+        for mark in (usual, *_NAMES):
+            rows = [_split(line, mark) for line in some]
+            is_even = len({len(cells) for cells in rows}) == 1
+            known = mark == usual or layout.has_known(rows[0])
+            if is_even and len(rows[0]) > 1 and known:
+                return mark
     return usual
 
 

@@ -10,7 +10,7 @@ from pipelines.common.errors import InputError
 from pipelines.common.texts import UTF8
 
 _MAX_LINE = 1 << 28  # bytes; a gzipped file of a few kilobytes can contain more
-_PART = re.compile(r"(.+\.(?:json|xlsx)(?:\.gz|\.zst)?)#(.+)", re.IGNORECASE | re.DOTALL)
+_PART = re.compile(r"(.+\.(?:json|xlsx)(?:\.(?:gz|bz2|xz|zst))?)#(.+)", re.IGNORECASE | re.DOTALL)
 _BYTE_ORDER_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 

@@ -125,6 +125,7 @@ class ByteBPEVocabulary(Vocabulary):
 
     @classmethod
     def learning_settings(cls, chosen: Mapping[str, bool]) -> dict[str, bool | None]:
+        _check_settings(chosen, f"--kind={cls.kind}")
         return {}
 
     @classmethod
@@ -139,11 +140,7 @@ class ByteBPEVocabulary(Vocabulary):
         return {"kind": self.kind, _PREFIX_SPACE: bool(settings.get(_PREFIX_SPACE))}
 
     def check_settings(self, settings: ChosenSettings, place: str) -> None:
-        for name, value in settings.items():
-            if value is not None and name not in (_PREFIX_SPACE, "kind"):
-                raise InputError(
-                    f"{place}: byte-level BPE does not change text; leave out --{name}."
-                )
+        _check_settings(settings, place)
 
     def bytes_of(self, token: str) -> bytes:
         return to_bytes(token)
@@ -155,6 +152,12 @@ class ByteBPEVocabulary(Vocabulary):
             "".join(run) if special else b"".join(map(to_bytes, run)).decode(errors="replace")
             for special, run in itertools.groupby(pieces, set(self.roles.values()).__contains__)
         )
+
+
+def _check_settings(settings: ChosenSettings, place: str) -> None:
+    for name, value in settings.items():
+        if value is not None and name not in (_PREFIX_SPACE, "kind"):
+            raise InputError(f"{place}: byte-level BPE does not change text; leave out --{name}.")
 
 
 class GPT2Vocabulary(ByteBPEVocabulary):

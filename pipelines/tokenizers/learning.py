@@ -95,6 +95,8 @@ def _is_finished(path: str, identity: dict[str, Any]) -> bool:
     found = json_files.read(manifest_path, _LearningManifest) if known else None
     if not files.gfile.exists(path):
         return False
+    if found is None and files.gfile.isdir(path) and not files.gfile.listdir(path):
+        return False
     if found is None:
         raise InputError(
             f"{path}: exists, and was not learned here (it has no {manifest_path}). Name another "

@@ -1,5 +1,6 @@
 """The kinds of tokenizers, and how the tokenizer of a folder is found."""
 
+import os
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -109,15 +110,18 @@ def load_tokenizer(path: str, chosen: Mapping[str, bool] | None = None) -> Token
 
 
 def _kept_settings(path: str, vocabulary: Vocabulary) -> TokenizerSettings:
-    """Returns the settings in a folder of a model of ours, or of Hugging Face."""
-    name = f"{path}/{SETTINGS}"
+    """Returns the settings beside the files of a vocabulary, ours or those of Hugging Face."""
+    folder, name = os.path.split(path)
+    if name not in vocabulary.files:
+        folder = path
+    name = f"{folder or '.'}/{SETTINGS}"
     if not files.gfile.exists(name):
         return {}
     values = json_files.read(name, dict[str, Any])
     ours = {"kind"}.union(*(kind.vocabulary.setting_names for kind in KINDS.values()))
     is_ours = values.get("kind", "wordpiece") == vocabulary.kind and None not in values.values()
     if values.keys() <= ours and is_ours:
-        return read_settings(path) or {}
+        return read_settings(folder or ".") or {}
     if "keep_accents" in values:
         values["strip_accents"] = not values["keep_accents"]
     named = values | {_HUGGING_FACE[key]: values[key] for key in _HUGGING_FACE if key in values}

@@ -34,14 +34,15 @@ class LearningSettings(Settings):
     )
     character_coverage: float = setting(
         1.0,
-        "For wordpiece and bpe: fraction of the characters of the text, counted as often as they "
-        "occur, that get a token; words with other characters are unknown.",
+        "Fraction of the characters of the text, counted as often as they occur, that get a token; "
+        "words with other characters are unknown. Not for byte_bpe and word.",
         minimum=0,
         maximum=1,
     )
     sample_megabytes: int = setting(
         200,
-        "Approximate amount of text to learn from, in MB; of more text, documents are sampled.",
+        "Approximate amount of text to learn from, in MB of its files, which may be compressed; of "
+        "more text, documents are sampled.",
         minimum=1,
     )
     seed: int = setting(12345, "Seed of the sample.")

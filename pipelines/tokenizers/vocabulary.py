@@ -70,7 +70,11 @@ class Vocabulary(abc.ABC):
     @classmethod
     @abc.abstractmethod
     def learning_settings(cls, chosen: Mapping[str, bool]) -> dict[str, bool | None]:
-        """Returns all settings that decide the words to learn from, given the chosen ones."""
+        """Returns all settings that decide the words to learn from, given the chosen ones.
+
+        Raises:
+          InputError: a setting does not suit this kind of vocabulary.
+        """
 
     @classmethod
     @abc.abstractmethod

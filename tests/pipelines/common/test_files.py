@@ -7,7 +7,16 @@ import sys
 
 import pytest
 
-from pipelines.common import checksums, compressed, files, json_files, locks, outputs, path_lists
+from pipelines.common import (
+    checksums,
+    compressed,
+    files,
+    json_files,
+    locks,
+    machine,
+    outputs,
+    path_lists,
+)
 from pipelines.common.errors import InputError
 from pipelines.labelled import text_lines
 from pipelines.tokenizers import wordpiece_vocabulary
@@ -146,6 +155,25 @@ def test_patterns_between_quotes_may_hold_blanks_and_commas(tmp_path):
     assert [os.path.basename(path) for path in found] == ["a b.txt", "c,d.txt", "e.txt"]
     words = [word.text for word in path_lists.quoted_words("""x='a b', it's  "c,d" e"f 'g""")]
     assert words == ["x=a b", "it's", "c,d", 'e"f', "'g"]
+
+
+def test_two_stars_stand_for_any_folders(tmp_path):
+    found = [tmp_path / name for name in ("a.txt", "b/c.txt", "b/d/e.txt")]
+    for path in found:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    assert path_lists.expand_globs(f"{tmp_path}/**/*.txt") == sorted(map(str, found))
+    with pytest.raises(InputError, match=r"b: is a folder; name its files, such as '.*/b/\*'"):
+        path_lists.expand_globs(f"{tmp_path}/b")
+
+
+@pytest.mark.parametrize(("text", "limit"), [("150000 100000", 2), ("max 100000", 64)])
+def test_cores_are_those_that_a_container_may_use(tmp_path, monkeypatch, text, limit):
+    path = tmp_path / "cpu.max"
+    path.write_text(f"{text}\n")
+    monkeypatch.setattr(machine, "_CPU_LIMIT", str(path))
+    monkeypatch.setattr(machine.os, "sched_getaffinity", lambda _: range(64))
+    assert machine.cores() == limit
 
 
 def test_entries_are_names_and_paths(tmp_path):

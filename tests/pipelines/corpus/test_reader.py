@@ -1,7 +1,9 @@
 """Corpus readers: formats, splits and bad input."""
 
+import bz2
 import gzip
 import json
+import lzma
 import os
 
 import pytest
@@ -171,13 +173,25 @@ def test_nothing_to_read_is_an_error(tmp_path):
         reader.open_corpus(str(tmp_path / "*.txt"))
 
 
-@pytest.mark.parametrize("damage", ["cut", "foreign"])
-def test_damaged_gzip_is_named(tmp_path, damage):
-    path = tmp_path / "a.gz"
-    data = gzip.compress(b"A sentence is here.\n" * 5000)
-    path.write_bytes(data[:-20] if damage == "cut" else b"no gzip at all")
-    with pytest.raises(InputError, match="a.gz: the compressed data is truncated or damaged"):
-        read(path)
+@pytest.mark.parametrize(("module", "ending"), [(gzip, "gz"), (bz2, "bz2"), (lzma, "xz")])
+def test_compressed_files_are_read_and_damaged_ones_are_named(tmp_path, module, ending):
+    path = tmp_path / f"a.{ending}"
+    data = module.compress(b"A sentence is here.\n" * 5000)
+    path.write_bytes(data)
+    assert sum(map(len, read(path))) == 5000
+    for damaged in (data[:-20], b"nothing that is compressed"):
+        path.write_bytes(damaged)
+        with pytest.raises(
+            InputError, match=f"a.{ending}: the compressed data is truncated or dam"
+        ):
+            read(path)
+
+
+@pytest.mark.parametrize("name", ["a.zip", "a.tar.bz2", "A.TGZ"])
+def test_archives_are_refused(tmp_path, name):
+    (tmp_path / name).write_bytes(b"PK")
+    with pytest.raises(InputError, match=f"{name}: is an archive; unpack it"):
+        reader.open_corpus(str(tmp_path / name))
 
 
 def test_a_byte_order_mark_is_no_text(tmp_path):

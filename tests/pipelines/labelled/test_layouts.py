@@ -89,6 +89,15 @@ def test_cells_may_have_delimiters_in_quotes(tmp_path):
     assert read(path) == [('Gut; "sehr" gut,\nja', "5")]
 
 
+def test_texts_may_have_the_usual_delimiter(tmp_path):
+    rows = "Great, really great;1\n\nBad;2\nSo, so, la la;3\n"
+    expected = [("Great, really great", "1"), ("Bad", "2"), ("So, so, la la", "3")]
+    assert read(write(tmp_path / "a.csv", rows), {"text": "1", "label": "2"}) == expected
+    assert read(
+        write(tmp_path / "b.csv", "Text, short;label\n" + rows), {"text": "Text, short"}
+    ) == (expected)
+
+
 def test_texts_with_commas_in_one_column_stay_whole(tmp_path):
     path = write(tmp_path / "cities.tsv", "Paris, France\nRome, Italy\nParis, Texas\n")
     found = list(user_files.read_texts(path, ColumnNames({}, header=False), False, False))

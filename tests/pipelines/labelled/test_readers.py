@@ -1,7 +1,9 @@
 """Readers of labelled files: layouts, and errors that name file and line."""
 
+import bz2
 import gzip
 import json
+import lzma
 
 import pyarrow as pa
 import pytest
@@ -80,8 +82,13 @@ def test_names_of_files_may_be_written_in_other_ways(tmp_path):
     assert splits.find(str(tmp_path), {"train": ("a.csv",)}) == {"train": f"{tmp_path}/a.csv.gz"}
     with pa.CompressedOutputStream(str(tmp_path / "c.csv.zst"), "zstd") as file:
         file.write(text.encode())
-    (example,) = user_files.read_texts(f"{tmp_path}/c.csv.zst", ColumnNames({}), None, True)
-    assert (example.text_a, example.label) == ("a", "b")
+    for module, ending in ((bz2, "bz2"), (lzma, "xz")):
+        (tmp_path / f"c.csv.{ending}").write_bytes(module.compress(text.encode()))
+    for ending in ("zst", "bz2", "xz"):
+        (example,) = user_files.read_texts(
+            f"{tmp_path}/c.csv.{ending}", ColumnNames({}), None, True
+        )
+        assert (example.text_a, example.label) == ("a", "b")
     (tmp_path / "cut.csv.gz").write_bytes(gzip.compress(text.encode())[:-9])
     with pytest.raises(InputError, match="cut.csv.gz: the compressed data is truncated or damaged"):
         list(tables.read_rows(str(tmp_path / "cut.csv.gz")))

@@ -122,3 +122,8 @@ def test_learning_ends_when_no_pair_occurs_twice():
 def test_learning_in_vain_is_refused(words, size, message):
     with pytest.raises(InputError, match=message):
         ByteBPEVocabulary.learn(collections.Counter(words), size)
+
+
+def test_settings_that_change_text_are_refused():
+    with pytest.raises(InputError, match="--kind=byte_bpe: byte-level BPE does not change text"):
+        ByteBPEVocabulary.learning_settings({"lower_case": True})

@@ -1,6 +1,7 @@
 """The vocabulary learner."""
 
 import collections
+import json
 import pathlib
 
 import pytest
@@ -221,3 +222,13 @@ def test_a_vocabulary_without_pieces_is_told_with_its_place():
     for place, begin in (("models/x", "models/x: the"), (None, "the")):
         with pytest.raises(InputError, match=rf"^{begin} vocabulary of 5 tokens has none that is"):
             registry.make(vocabulary, {}, place)
+
+
+def test_settings_are_those_beside_the_file(tmp_path):
+    path = tmp_path / "vocab.txt"
+    path.write_text("\n".join((*SPECIAL_TOKENS, "word", "##s")))
+    config = {"do_lower_case": True, "strip_accents": False}
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(config))
+    for named in (tmp_path, path):
+        settings = registry.load_tokenizer(str(named)).settings
+        assert (settings["lower_case"], settings["strip_accents"]) == (True, False)
