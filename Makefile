@@ -193,10 +193,10 @@ help: ## List the targets and the variables
 setup: ## Make .venv with the pinned requirements
 	$(call environment,$$VENV,requirements.txt,with bert-tf)
 
-peers:
+peers: ## Make .venv-peers, with the programs that benchmarks compare with
 	$(call environment,$$PEERS,benchmarks/requirements.txt)
 
-beam:
+beam: ## Make .venv-beam, with Apache Beam
 	$(call environment,$$BEAM,requirements-beam.txt,with bert-tf)
 
 corpus: setup ## Write the built-in corpus (unless CORPUS names one)
@@ -258,7 +258,7 @@ features: setup ## Write features of tokens or words: MODEL=model INPUT=texts.tx
 look: setup ## Look inside a model, or at a run: MODEL=bert SENTENCE='It [MASK].' [SECOND=]
 	@if [ -n "$$SENTENCE" ]; then \
 		set -- --model="$$MODEL" --text="$$SENTENCE" $(call flag,--text_b,SECOND); \
-		else set -- --run="$${MODEL:-savedmodels/pretrained}"; fi; \
+		else set -- --run="$${MODEL:-savedmodels/pretrained}" $(call flag,--text_b,SECOND); fi; \
 	$(RUN) -m bert_tf look "$$@" $(call flag,--output,OUT) $(MORE)
 
 convert: setup ## Convert weights: INPUT=model OUT=folder FORMAT=bert_tf|tf1|huggingface

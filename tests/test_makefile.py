@@ -179,9 +179,7 @@ def test_variables_that_some_target_uses_are_taken():
 def test_help_lists_targets_with_their_variables_and_what_these_are_for(uses):
     targets, _, variables = _make("help").stdout.partition("\nVariables, as NAME=value:\n\n")
     shown = re.findall(r"^  make ([a-z-]+) +\S.*\n((?: {20,}.*\n)*)", targets, re.MULTILINE)
-    assert {target: names.split() for target, names in shown} == {
-        target: names for target, names in uses.items() if target not in ("peers", "beam")
-    }
+    assert {target: names.split() for target, names in shown} == uses
     texts = dict(re.findall(r"^  ([A-Z_]+) +(\S.*)$", variables, re.MULTILINE))
     assert texts.keys() == {"PYTHON", "VENV", *(name for names in uses.values() for name in names)}
     assert texts["TFRECORDS"].endswith("(tfrecords/pretraining)")

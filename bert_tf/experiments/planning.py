@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bert_tf import tasks as task_kinds
 from bert_tf.experiments import own_tasks
 from bert_tf.experiments import plan as plans
 from bert_tf.experiments.jobs import (
@@ -31,7 +32,6 @@ from bert_tf.finetuning.settings import FineTuningSettings, TaskRequest
 from bert_tf.models.encoder import BertEncoder
 from bert_tf.models.heads import MaskedLMHead
 from bert_tf.pretraining.settings import RunOptions
-from bert_tf.tasks import kinds
 from bert_tf.training import hardware
 from pipelines.common import files, path_lists
 from pipelines.common.errors import InputError
@@ -132,7 +132,7 @@ def parse_task(entry: str) -> ExperimentTask:
     'imdb'
 
     Raises:
-      InputError: it has another form, or an unknown kind.
+      InputError: it has another form, or a kind that is unknown or has no head.
     """
     match = _TASK.fullmatch(entry)
     if not match:
@@ -141,8 +141,12 @@ def parse_task(entry: str) -> ExperimentTask:
             "reviews:classification=reviews.csv?text=review&label=stars."
         )
     kind = match["kind"]
-    if kind not in kinds():
-        raise InputError(f"--tasks={entry}: unknown task {kind}; use {', '.join(kinds())}.")
+    if kind not in task_kinds.kinds():
+        raise InputError(
+            f"--tasks={entry}: unknown task {kind}; use {', '.join(task_kinds.kinds())}."
+        )
+    if not task_kinds.make(kind).own_head:
+        raise InputError(f"--tasks={entry}: the studies compare heads, and {kind} has none.")
     pairs = [part.partition("=") for part in (match["columns"] or "").split("&") if part]
     columns = tuple((role, column) for role, _, column in pairs)
     return ExperimentTask(TaskRequest(kind, match["name"] or kind, match["path"], columns=columns))

@@ -8,6 +8,7 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
+from absl import logging
 
 from bert_tf import tasks
 from bert_tf.export import saved_model, sources
@@ -20,7 +21,7 @@ from bert_tf.inspection.settings import InspectionSettings
 from bert_tf.models.config import BertConfig
 from bert_tf.models.encoder import BertEncoder
 from bert_tf.tasks.base import Task
-from bert_tf.tasks.inspection import InspectedAnswer, Reader
+from bert_tf.tasks.inspection import InspectedAnswer, Reader, cut_notes
 from bert_tf.tasks.model import TaskModel
 from pipelines.common.errors import InputError
 from pipelines.common.texts import label
@@ -111,6 +112,8 @@ def _without_task(source: ModelSource, tokenizer: Tokenizer, texts: Sequence[str
     config = source.bundle.config
     config.check_segments(tokenizer.vocabulary.types(len(texts)), source.folder)
     sequence = tokens.pack(tokenizer, texts, config.max_length, masks=source.guesses_words)
+    for note in cut_notes(config.max_length, sequence):
+        logging.warning(note)
     return _Inspected(source.bundle.encoder(), sequence, texts, None)
 
 

@@ -101,7 +101,8 @@ def place_sinusoids(model: PretrainingObjective) -> None:
     if model.config.num_decoder_layers:
         tables.append(model.encoder.embeddings.decoder.position)
     for table in tables:
-        table.assign(sinusoids(*table.shape, model.config.initializer_range))
+        positions, width = table.shape
+        table.assign(sinusoids(positions, width, model.config.initializer_range))
 
 
 def sinusoids(positions: int, width: int, deviation: float) -> np.ndarray:

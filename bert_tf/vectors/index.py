@@ -63,7 +63,7 @@ class VectorIndex:
         cells = max(1, cells)
         inner = self._faiss.METRIC_INNER_PRODUCT
         index = self._faiss.index_factory(vectors.width, f"IVF{cells},Flat", inner)
-        index.cp.niter = _ITERATIONS
+        index.cp.niter, index.cp.min_points_per_centroid = _ITERATIONS, 1
         step = max(1, vectors.rows // (_SAMPLE * cells))
         begin, sample = 0, []
         for block in vectors.blocks():

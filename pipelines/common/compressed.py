@@ -7,13 +7,13 @@ import io
 import lzma
 import os
 import zlib
-from collections.abc import Iterator
-from typing import BinaryIO, cast
+from collections.abc import Callable, Iterator
+from typing import Any, BinaryIO, cast
 
 from pipelines.common import files, machine, optional
 from pipelines.common.errors import InputError
 
-_STANDARD = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+_STANDARD: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 _ARCHIVES = (".zip", ".7z", ".rar", ".tar", ".tgz")
 ENDINGS = (*_STANDARD, ".zst")
 _BLOCK = 1 << 20

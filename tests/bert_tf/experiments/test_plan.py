@@ -104,6 +104,8 @@ def test_invalid_tasks(entry):
         planning.parse_task(entry)
     with pytest.raises(InputError, match="unknown task topics; use cola, "):
         planning.parse_task("topics=x")
+    with pytest.raises(InputError, match="the studies compare heads, and generation has none"):
+        planning.parse_task("generation=x")
 
 
 def test_tasks_must_be_there_and_have_different_names(tmp_path):

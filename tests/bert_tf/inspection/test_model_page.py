@@ -333,6 +333,11 @@ def test_a_shape_without_inspection_is_shown_without_an_answer(folders, monkeypa
     assert len(values["attention"]["shares"]) == 2
 
 
+def test_a_long_text_is_said_to_be_cut(folders, caplog):
+    values = _look(folders, "pretrained", "film " * 100).values
+    assert f"Cut to fit {len(values['tokens'])} tokens" in caplog.text
+
+
 def test_long_texts_are_tagged_without_document_context(folders):
     bundle = weights.read(folders["tags"])
     task = tasks.load(bundle.task("tags"), MAX_LENGTH)
