@@ -208,7 +208,8 @@ class LAMB(MomentOptimizer):
             change += self.decay * weights
         if not _is_norm_or_bias(variable):
             pairs = zip(_matrices(variable, weights), _matrices(variable, change), strict=True)
-            change = tf.concat([_trust_ratio(*pair) * pair[1] for pair in pairs], axis=-1)
+            parts = [_trust_ratio(*pair) * pair[1] for pair in pairs]
+            change = tf.concat(parts, axis=1) if len(parts) > 1 else parts[0]
         tf.raw_ops.AssignSubVariableOp(resource=variable.value.handle, value=rate * change)
 
 

@@ -88,6 +88,8 @@ def _delimiter(head: Sequence[str], path: str, layout: FileLayout) -> str:
     """
     usual = "," if ending(path) == ".csv" else "\t"
     lines = [line for line in head if line.strip()]
+    if not lines:
+        return usual
     for some in (lines, lines[:1]):
         for mark in (usual, *_NAMES):
             rows = [_split(line, mark) for line in some]

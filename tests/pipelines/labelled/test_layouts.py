@@ -98,6 +98,11 @@ def test_texts_may_have_the_usual_delimiter(tmp_path):
     ) == (expected)
 
 
+def test_a_file_of_blank_lines_has_no_columns(tmp_path):
+    with pytest.raises(InputError, match=r"a\.csv: line 1: has one column"):
+        read(write(tmp_path / "a.csv", " \n \n"), {"text": "1"})
+
+
 def test_texts_with_commas_in_one_column_stay_whole(tmp_path):
     path = write(tmp_path / "cities.tsv", "Paris, France\nRome, Italy\nParis, Texas\n")
     found = list(user_files.read_texts(path, ColumnNames({}, header=False), False, False))
