@@ -23,8 +23,7 @@ from pipelines.tokenizers.base import Tokenizer
 # examples.
 _FREE = (
     *("hidden_dropout_prob", "attention_probs_dropout_prob", "pooler_dropout", "head_dropout"),
-    *("initializer_range",),
-    *("sampled_softmax", "max_sequence_length", "causal", "generator_size"),
+    *("initializer_range", "sampled_softmax", "max_sequence_length", "causal", "generator_size"),
 )
 
 

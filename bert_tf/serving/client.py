@@ -189,7 +189,7 @@ class RestClient(Client):
         except OSError as error:  # URLError is one
             cause = getattr(error, "reason", error)
             reason = f"{_UNREACHABLE} ({cause})"
-            if isinstance(cause, BrokenPipeError | ConnectionResetError):
+            if data and isinstance(cause, BrokenPipeError | ConnectionResetError):
                 reason = f"{cause}; the request may be larger than --most_bytes of the server."
             if isinstance(error, TimeoutError) or isinstance(cause, TimeoutError):
                 reason = f"no answer within {self._timeout:g} s."

@@ -145,7 +145,7 @@ class MomentOptimizer(keras.optimizers.Optimizer):
 def _matrices(variable: keras.Variable, values: tf.Tensor) -> list[tf.Tensor]:
     """The matrices that a kernel is made of, or the values of another variable as they are."""
     *_, layer, name = f"/{variable.path}".split("/")
-    count = _SIDE_BY_SIDE.get(layer, 1) if name == "kernel" else 1
+    count = _SIDE_BY_SIDE.get(layer.rpartition("_")[2], 1) if name == "kernel" else 1
     return tf.split(values, count, axis=1) if count > 1 else [values]
 
 
@@ -231,9 +231,10 @@ class Muon(AdamW):
     """Orthogonalized momentum for hidden matrices; AdamW for all other variables.
 
     Hidden matrices are the kernels of blocks, highway layers, pooler, and the transform before the
-    softmax. As in Jordan et al. 2024, with Nesterov momentum; weight decay and the scale of an
-    update, which is the same for matrices of all shapes, are those of Liu et al. 2025 (arXiv
-    2502.16982). Arguments as of `MomentOptimizer`; betas and epsilon are AdamW's.
+    softmax, but not the projections of LSTMs. As in Jordan et al. 2024, with Nesterov momentum;
+    weight decay and the scale of an update, which is the same for matrices of all shapes, are those
+    of Liu et al. 2025 (arXiv 2502.16982). Arguments as of `MomentOptimizer`; betas and epsilon are
+    AdamW's.
     """
 
     def __init__(self, *args, name: str = "muon", **kwargs):

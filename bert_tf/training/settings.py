@@ -69,8 +69,8 @@ class TrainingSettings(Settings):
     accumulation: int = setting(
         1,
         "Parts that each batch is split into, if it does not fit into the memory of the devices. "
-        "The gradients of the parts are summed: the result is the same, except for ranking, where "
-        "a text is compared with those of its part only.",
+        "The gradients of the parts are summed: the result is the same, except for embeddings, "
+        "where texts are compared with those of their part only.",
         group=Group.MACHINE,
         minimum=1,
     )

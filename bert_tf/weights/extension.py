@@ -74,9 +74,9 @@ def with_words(model: Bundle, words: Iterable[str]) -> tuple[Bundle, list[str]]:
                 f"{word!r} is {len(parts)} words for the tokenizer ({', '.join(parts)}), which "
                 "cannot be one token; give them one by one."
             )
-        if len(word) > MAX_CHARACTERS_PER_WORD:
+        if len(parts[0]) > MAX_CHARACTERS_PER_WORD:
             raise InputError(
-                f"{word[:20]!r}... has {len(word)} characters; the tokenizer takes no words of "
+                f"{word[:20]!r}... has {len(parts[0])} characters; the tokenizer takes no words of "
                 f"more than {MAX_CHARACTERS_PER_WORD}."
             )
         if len(ids) > 1:

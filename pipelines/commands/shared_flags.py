@@ -25,7 +25,8 @@ class CorpusFlags:
             "input",
             None,
             "The corpus: files or globs, separated by commas or blanks; plain or compressed (.gz, "
-            ".bz2, .xz, .zst), local or remote (gs://). ** stands for any number of folders."
+            ".bz2, .xz, .zst), local or remote (gs://). In local ones, ** stands for any number of "
+            "folders."
             f"{'' if required else ' Not given: --words.'}",
             required=required,
         )

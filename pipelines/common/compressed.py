@@ -14,7 +14,7 @@ from pipelines.common import files, machine, optional
 from pipelines.common.errors import InputError
 
 _STANDARD: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
-_ARCHIVES = (".zip", ".7z", ".rar", ".tar", ".tgz")
+_ARCHIVES = (".zip", ".7z", ".rar", ".tar", ".tgz", ".tbz2", ".txz", ".tzst")
 ENDINGS = (*_STANDARD, ".zst")
 _BLOCK = 1 << 20
 
@@ -22,12 +22,6 @@ _BLOCK = 1 << 20
 def is_compressed(path: str) -> bool:
     """Whether a file is compressed, by its name."""
     return path.lower().endswith(ENDINGS)
-
-
-def check_no_archive(path: str) -> None:
-    """Raises InputError if a file is an archive of several, by its name."""
-    if name_unpacked(path.lower()).endswith(_ARCHIVES):
-        raise InputError(f"{path}: is an archive; unpack it, and name its files.")
 
 
 def name_unpacked(path: str) -> str:
@@ -45,9 +39,11 @@ def open_unpacked(path: str) -> Iterator[BinaryIO]:
     """Opens a plain or compressed file for reading its bytes.
 
     Raises:
-      InputError: The file is missing, its compressed data is damaged, or zstd needs a package that
-        is not installed.
+      InputError: The file is missing or is an archive of several, its compressed data is damaged,
+        or zstd needs a package that is not installed.
     """
+    if name_unpacked(path.lower()).endswith(_ARCHIVES):
+        raise InputError(f"{path}: is an archive; unpack it, and name its files.")
     with files.open_binary(path) as file:
         if not is_compressed(path):
             yield file

@@ -5,7 +5,7 @@ import os
 
 from pipelines.common.errors import InputError
 
-_CPU_LIMIT = "/sys/fs/cgroup/cpu.max"  # microseconds of all cores, in so many of a clock
+_CPU_LIMIT = "/sys/fs/cgroup/cpu.max"  # a quota and its period, in microseconds
 _MEMORY_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
 

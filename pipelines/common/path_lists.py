@@ -15,19 +15,19 @@ _QUOTES = re.compile(r"""(^|=)(["'])(.*)\2\Z""", re.DOTALL)  # a path may have a
 def expand_globs(patterns: str) -> list[str]:
     """Returns the sorted files that match glob patterns, which commas or blanks separate.
 
-    In a pattern, ** stands for any number of folders. The path of an existing file means that file,
-    whatever characters it has. Patterns may be in quotes.
+    In a local pattern, ** stands for any number of folders. The path of an existing file means that
+    file, whatever characters it has. Patterns may be in quotes.
 
     Raises:
       InputError: A pattern matches no file, or is a folder.
     """
     whole = patterns.strip()
+    if whole and _is_one(whole) and files.gfile.isdir(whole):
+        raise InputError(f"{whole}: is a folder; name its files, such as '{whole}/*'.")
     paths: set[str] = set()
     words = [word.text for word in quoted_words(whole)]
     for pattern in [whole] if _is_one(whole) and _matches(whole) else words:
         found = _matches(pattern)
-        if not found and _is_one(pattern) and files.gfile.isdir(pattern):
-            raise InputError(f"{pattern}: is a folder; name its files, such as '{pattern}/*'.")
         if not found:
             raise InputError(f"{pattern}: no such file; check the path or the glob pattern.")
         paths.update(found)

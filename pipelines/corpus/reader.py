@@ -82,7 +82,6 @@ def open_corpus(patterns: str, file_format: str = "auto") -> list[CorpusFile]:
     found = []
     for path in path_lists.expand_globs(patterns):
         files.check_regular(path)
-        compressed.check_no_archive(path)
         size = files.gfile.stat(path).length
         kind = records.format_of(path) if file_format == "auto" else file_format
         if not size:

@@ -81,22 +81,20 @@ def csv_rows(path: str, encoding: str) -> Iterator[tuple[str, list[str]]]:
 
 
 def _delimiter(head: Sequence[str], path: str, layout: FileLayout) -> str:
-    """Returns the delimiter, given the first lines: the usual one, or one that gives known columns.
+    """Returns the usual delimiter, or another that gives known columns, given the first lines.
 
-    A delimiter has to give as many columns in each line; or, where none does, as cells may have
-    line ends and rows may be wrong, several columns in the first line.
+    Another takes its place if the first line does not have the usual one; or, in a .csv, if some
+    line does not, while the other gives the same number of columns in every line.
     """
     usual = "," if ending(path) == ".csv" else "\t"
     lines = [line for line in head if line.strip()]
-    if not lines:
+    if not lines or (usual in lines[0] and (usual == "\t" or all(usual in line for line in lines))):
         return usual
-    for some in (lines, lines[:1]):
-        for mark in (usual, *_NAMES):
-            rows = [_split(line, mark) for line in some]
-            is_even = len({len(cells) for cells in rows}) == 1
-            known = mark == usual or layout.has_known(rows[0])
-            if is_even and len(rows[0]) > 1 and known:
-                return mark
+    for mark in _NAMES:
+        sizes = [len(_split(line, mark)) for line in lines]
+        fits = usual not in lines[0] or len(set(sizes)) == 1
+        if mark != usual and sizes[0] > 1 and fits and layout.has_known(_split(lines[0], mark)):
+            return mark
     return usual
 
 

@@ -90,6 +90,7 @@ class FeatureStudy(Study):
                 "They are better than the embeddings, which know no context",
                 pairs_of(scores, best, _LABELS[HeadLayers.EMBEDDINGS]),
             ),
+            finding("They are better than those of an ELMo", pairs_of(scores, best, _ELMO)),
             finding("Fine-tuning is better than an ELMo", pairs_of(scores, _TUNED, _ELMO)),
         ]
 

@@ -42,7 +42,7 @@ _BY_NAME: dict[str, type[NamedModelRequest[Any]]] = {
     "/v1/rerank": RerankRequest,
 }
 _PLACES = ("/v1/models/{model}", "/v1/models/{model}/versions/{version}")
-# A body that is too large is read up to this multiple of the largest that is allowed: a client that
+# A body that states up to so many times the bytes allowed is read before it is refused: a client that
 # still sends when the connection is closed does not see the answer.
 _MAX_READ = 16
 _MAX_VERSION = 2**63 - 1
@@ -246,10 +246,10 @@ class _RestInterface:
         return b"".join(parts)
 
     async def _status(self, request: Request) -> Response:
-        model, _, method = request.path_params["model"].partition(":")
-        if method:
-            raise RefusalError(Fault.INVALID, f"Ask for {model}:{method} by POST.")
-        spec = ModelSpec(model, _version(request))
+        method = request.url.path.rpartition(":")[2]
+        if method in (*_METHODS, "stream"):
+            raise RefusalError(Fault.INVALID, f"Ask for {method} by POST.")
+        spec = ModelSpec(request.path_params["model"], _version(request))
         return _json_response(rpc.status(self.answerer, spec))
 
     async def _metadata(self, request: Request) -> Response:

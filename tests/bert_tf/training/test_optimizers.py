@@ -163,32 +163,27 @@ def test_muon_finds_the_matrices_of_all_families():
     """Each kernel of a block, but for LSTM projections, which have another name."""
     cases = ("mlm", "left_to_right", "bidirectional_lm", "denoising", "replaced_token")
     for model in (CASES[name].make() for name in cases):
-        inside = [
-            v for v in model.trainable_variables if "block_" in v.path and v.path.endswith("kernel")
-        ]
-        assert inside and all(optimizers._HIDDEN.search(v.path) for v in inside)
+        kernels = [v.path for v in model.trainable_variables if v.path.endswith("/kernel")]
+        inside = [path for path in kernels if "block_" in path or "highway_" in path]
+        assert inside and all(map(optimizers._HIDDEN.search, inside))
 
 
 @pytest.mark.parametrize("cls", [LAMB, Muon])
-def test_matrices_side_by_side_are_updated_as_three(cls):
+@pytest.mark.parametrize(("name", "count"), [("qkv", 3), ("forward", 4), ("layer_0_backward", 4)])
+def test_matrices_side_by_side_are_updated_one_by_one(cls, name, count):
     rng = np.random.default_rng(0)
-    values, gradients = rng.normal(size=(2, 8, 24)).astype("f4")
+    values, gradients = rng.normal(size=(2, 8, 8 * count)).astype("f4")
     values[:, :8] *= 10
 
-    def updated(values, gradients):
-        with keras.name_scope("block_0"), keras.name_scope("qkv"):
+    def updated(layer, values, gradients):
+        with keras.name_scope("encoder"), keras.name_scope("block_0"), keras.name_scope(layer):
             kernel = keras.Variable(values, name="kernel")
         cls(0.01, clip_norm=None).apply([tf.constant(gradients)], [kernel])
         return kernel.numpy()
 
-    with keras.name_scope("encoder"):
-        whole = updated(values, gradients)
-        assert not np.array_equal(whole, values)
-    for part in (slice(0, 8), slice(8, 16), slice(16, 24)):
-        with keras.name_scope("encoder"), keras.name_scope("block_0"):
-            kernel = keras.Variable(values[:, part], name="kernel")
-        cls(0.01, clip_norm=None).apply([tf.constant(gradients[:, part])], [kernel])
-        np.testing.assert_allclose(whole[:, part], kernel.numpy(), rtol=1e-5)
+    parts = zip(np.split(values, count, axis=1), np.split(gradients, count, axis=1), strict=True)
+    expected = np.concatenate([updated("one", *part) for part in parts], axis=1)
+    np.testing.assert_allclose(updated(name, values, gradients), expected, rtol=1e-5)
 
 
 @pytest.mark.parametrize("cls", [AdamW, LAMB])

@@ -98,6 +98,24 @@ def test_texts_may_have_the_usual_delimiter(tmp_path):
     ) == (expected)
 
 
+@pytest.mark.parametrize(
+    ("name", "rows", "message"),
+    [
+        ("a.tsv", "good, really\t1\nbad, really\t2\nodd, one\n", "line 3: has too few columns"),
+        ("a.csv", "good; really,1\nbad; really,2\nodd; one, with,3\n", "line 3: has too many col"),
+    ],
+)
+def test_a_wrong_row_does_not_change_the_delimiter(tmp_path, name, rows, message):
+    with pytest.raises(InputError, match=message):
+        read(write(tmp_path / name, rows), {"text": "1", "label": "2"})
+
+
+def test_tabs_stay_where_cells_have_quotes(tmp_path):
+    rows = [("Rome, Italy", "EU"), ('"Lima, Peru', "SA"), ("Oslo, Norway", "EU")]
+    path = write(tmp_path / "a.tsv", "".join(f"{text}\t{label}\n" for text, label in rows))
+    assert read(path, {"text": "1", "label": "2"}) == rows
+
+
 def test_a_file_of_blank_lines_has_no_columns(tmp_path):
     with pytest.raises(InputError, match=r"a\.csv: line 1: has one column"):
         read(write(tmp_path / "a.csv", " \n \n"), {"text": "1"})

@@ -4,14 +4,18 @@ import contextlib
 import http.client
 import os
 import resource
+import socket
 import threading
 import time
 
 import grpc
 import pytest
 
+from bert_tf.serving.server import listening
+from pipelines.common.errors import InputError
 from tests.bert_tf.serving.server import attacks
 from tests.bert_tf.serving.server.stub import LARGE
+from tests.ports import free_ports
 
 
 def test_connections_that_wait_are_closed(stub):
@@ -112,3 +116,22 @@ def test_accepting_pauses_without_descriptors(stub):
         assert server.get("/healthz") == (200, "ok")
     assert server.log.count("connections have to wait") >= 1
     assert len(server.log) < 10_000
+
+
+def test_a_name_may_have_an_address_that_is_turned_off(monkeypatch):
+    """As that of IPv6 in some containers."""
+    (port,) = free_ports(1)
+    found = [
+        (family, socket.SOCK_STREAM, 6, "", place)
+        for family, place in (
+            (socket.AF_INET6, ("2001:db8::1", port, 0, 0)),
+            (socket.AF_INET, ("127.0.0.1", port)),
+        )
+    ]
+    monkeypatch.setattr(listening.socket, "getaddrinfo", lambda *_, **__: found)
+    (opened,) = listening.open_port("rest_port", "localhost", port)
+    with opened:
+        assert opened.getsockname() == ("127.0.0.1", port) and not opened.getblocking()
+    found.pop()
+    with pytest.raises(InputError, match="--host=localhost: is not an address of this machine"):
+        listening.open_port("rest_port", "localhost", port)
