@@ -42,8 +42,8 @@ _BY_NAME: dict[str, type[NamedModelRequest[Any]]] = {
     "/v1/rerank": RerankRequest,
 }
 _PLACES = ("/v1/models/{model}", "/v1/models/{model}/versions/{version}")
-# A body that states up to so many times the bytes allowed is read before it is refused: a client that
-# still sends when the connection is closed does not see the answer.
+# A body that states up to so many times the bytes allowed is read before it is refused: a client
+# that still sends when the connection is closed does not see the answer.
 _MAX_READ = 16
 _MAX_VERSION = 2**63 - 1
 _BASIC = 'Basic realm="any user; the token as the password"'
