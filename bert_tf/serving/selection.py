@@ -74,9 +74,12 @@ def choose(
       InputError: the engine is unknown or cannot compute the export, the export was not checked in
         this precision, or no engine can compute it.
     """
-    if _needs_tensorflow(path):
+    models: Any = saved_model.read_manifest(path)["models"]
+    if not all(configs.of_dict(model["config"], path).portable for model in models):
         if engine not in (AUTO, EngineName.TENSORFLOW):
             raise InputError(f"{path}: only TensorFlow can compute it; leave --engine out.")
+        engine = EngineName.TENSORFLOW
+    if engine == AUTO and all(map(_writes_only, models)):
         engine = EngineName.TENSORFLOW
     plans = candidates(path, engine, threads, precision, tensorflow_threads)
     return plans[0] if len(plans) == 1 else fastest(path, plans, cache)
@@ -129,15 +132,9 @@ def precisions(path: str, engine: str, wanted: Precision | None) -> dict[EngineN
     return usual if engine == AUTO and usual else found
 
 
-def _needs_tensorflow(path: str) -> bool:
-    """Whether an export has a model that loops over tokens, or only tasks that write texts."""
-    models: Any = saved_model.read_manifest(path)["models"]
-    if not all(configs.of_dict(model["config"], path).portable for model in models):
-        return True
-    return all(
-        model["tasks"] and all(tasks.load(task).generation for task in model["tasks"])
-        for model in models
-    )
+def _writes_only(model: Any) -> bool:
+    """Whether a model has nothing but tasks that write texts, which TensorFlow computes."""
+    return bool(model["tasks"]) and all(tasks.load(task).generation for task in model["tasks"])
 
 
 def fastest(path: str, plans: Sequence[ExecutionPlan], cache: str) -> ExecutionPlan:
