@@ -109,8 +109,8 @@ def _check_identity(settings: ExperimentSettings, output: str) -> None:
     other = manifest.begin(f"{output}/{_IDENTITY}", settings.describe())
     if other:
         raise InputError(
-            f"{output}: is of experiments with other {other}. Name another folder (OUT=), or "
-            "remove this one."
+            f"{output}: is of experiments with other {other}. Name another folder (--output, "
+            "OUT=), or remove this one."
         )
 
 

@@ -88,7 +88,7 @@ def export(
         version = 1 + max(versions(folder), default=0)
         path = f"{folder}/{version}"
         if version > _MAX_VERSION:
-            raise InputError(f"{path}: is not an int64; export to another folder (OUT=).")
+            raise InputError(f"{path}: is not an int64; export to another folder (--output, OUT=).")
         write(sources, path, dtype, check=check)
     return path
 

@@ -16,11 +16,11 @@ from absl import logging
 
 from bert_tf import weights
 from bert_tf.finetuning import sweep, task_data, task_report
+from bert_tf.finetuning.run import CHECKPOINTS
 from bert_tf.finetuning.settings import FineTuningSettings
 from bert_tf.training import distribution, run_folder
 from pipelines.common import files, json_files, optional
 from pipelines.common.errors import InputError
-from pipelines.labelled import tables
 
 PICTURE = "search.png"
 _EXTRA = "search"
@@ -73,22 +73,11 @@ def search(settings: FineTuningSettings, output: str, cache: str, minutes: float
 
 
 def _identity(settings: FineTuningSettings) -> dict[str, Any]:
-    """What decides the trials: the settings, and the contents of the model and of the data."""
-    values = settings.identity()
-    for name in ("tasks", "init", "teacher", "unlabelled"):  # their contents are compared
-        del values[name]
+    """What decides the trials."""
     examples = [task_data.read_examples(request, settings) for request in settings.tasks]
-    bundle = weights.read(settings.init)
-    contents = {
-        "init_sha256": bundle.sha256(),
-        **({"init_tasks": bundle.tasks} if bundle.tasks else {}),
-        "tasks": sweep.describe_tasks(settings, examples),
-    }
-    if settings.teacher:
-        contents["teacher_sha256"] = weights.read(settings.teacher).sha256()
-    if settings.unlabelled:
-        contents["unlabelled_sha256"] = tables.sha256(settings.unlabelled)
-    return json_files.as_json({"search": True, "settings": values, **contents})
+    teacher = weights.read(settings.teacher) if settings.teacher else None
+    found = sweep.identity(settings, examples, weights.read(settings.init), teacher)
+    return json_files.as_json(found | {"search": True})
 
 
 def _study(output: str, settings: FineTuningSettings) -> Any:
@@ -164,9 +153,10 @@ def _try(study: Any, settings: FineTuningSettings, output: str, cache: str) -> N
     except optuna.TrialPruned:
         state = states.PRUNED
     except InputError as error:
-        if not _complete(study):  # the settings that the user gave: a failed start leaves nothing
-            files.gfile.remove(f"{output}/{run_folder.SEARCH}")
-            files.remove_tree(f"{output}/{_TRIALS}")
+        if not _complete(study):  # the settings that the user gave
+            if not _has_checkpoint(_folder(trial, output)):  # a failed start leaves nothing
+                files.gfile.remove(f"{output}/{run_folder.SEARCH}")
+                files.remove_tree(f"{output}/{_TRIALS}")
             raise
         # It diverged, or its batches are too large for the memory.
         logging.warning("a trial failed: %s", error)
@@ -199,6 +189,12 @@ def _folder(trial: Any, output: str) -> str:
     """The folder of a trial, the same for the same settings."""
     settings = json.dumps(trial.params, sort_keys=True).encode()
     return f"{output}/{_TRIALS}/{hashlib.sha256(settings).hexdigest()[:16]}"
+
+
+def _has_checkpoint(folder: str) -> bool:
+    """Whether the run of a trial could be resumed, for example after the disk was full."""
+    runs = files.matching(f"{folder}/runs", "*")
+    return any(files.matching(f"{run}/{CHECKPOINTS}", "*") for run in runs)
 
 
 def _complete(study: Any) -> list[Any]:

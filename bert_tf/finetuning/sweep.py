@@ -38,6 +38,7 @@ from bert_tf.training.settings import StrategyName
 from bert_tf.weights import Bundle, own
 from pipelines.common import files, json_files
 from pipelines.common.errors import InputError
+from pipelines.labelled import tables
 from pipelines.tokenizers.base import Tokenizer
 
 # What the report has of each run.
@@ -111,13 +112,13 @@ def finetune(
             *(settings, config, bundle, data, strategy, output, tensorboard, watchdog, evaluated),
             *(more, teacher),
         )
-        identity = _identity(setup, tokenizer, taught_by)
+        found = identity(settings, data, bundle, taught_by)
         different = run_folder.DIFFERENT_COMMANDS
-        distribution.check_same(strategy, [identity, settings.pace()], different)
+        distribution.check_same(strategy, [found, settings.pace()], different)
         if not (done or frozen):  # a frozen encoder needs no more than its weights
             _check_memory(setup)
         chief = distribution.is_chief(strategy)
-        with run_folder.open_run(output, identity, write=chief and not done) as finished:
+        with run_folder.open_run(output, found, write=chief and not done) as finished:
             report = finished
             if report is None:
                 report = _train(setup, start_time)
@@ -229,21 +230,28 @@ def _config(bundle: Bundle, settings: FineTuningSettings, data: list[TaskData]) 
     return config if settings.dropout is None else config.with_dropout(settings.dropout)
 
 
-def _identity(setup: Setup, tokenizer: Tokenizer, teacher: Bundle | None) -> dict[str, Any]:
+def identity(
+    settings: FineTuningSettings,
+    data: Sequence[TaskData | TaskExamples],
+    bundle: Bundle,
+    teacher: Bundle | None,
+) -> dict[str, Any]:
     """All that decides the weights; a run can be resumed if it is the same."""
-    values = setup.settings.identity()
+    values = settings.identity()
     for name in ("tasks", "init", "teacher", "unlabelled"):  # their contents are compared
         del values[name]
+    tokenizer, unlabelled = bundle.tokenizer(), settings.unlabelled
     return {
         **({"teacher_sha256": teacher.sha256()} if teacher else {}),
-        **{f"{k}_sha256": v for more in setup.unlabelled for k, v in more.inputs.items()},
+        **({"unlabelled_sha256": tables.sha256(unlabelled)} if unlabelled else {}),
+        "search": False,
         "settings": values,
-        "config": setup.config.to_dict(),
-        "init_sha256": setup.bundle.sha256(),
-        **({"init_tasks": list(setup.bundle.tasks)} if setup.bundle.tasks else {}),
+        "config": bundle.config.to_dict(),
+        "init_sha256": bundle.sha256(),
+        **({"init_tasks": list(bundle.tasks)} if bundle.tasks else {}),
         "vocabulary_sha256": tokenizer.vocabulary.sha256,
         "tokenizer": tokenizer.settings,
-        "tasks": describe_tasks(setup.settings, setup.data),
+        "tasks": describe_tasks(settings, data),
     }
 
 
@@ -299,8 +307,7 @@ def _keep(setup: Setup, chosen: RunResult, run: Run) -> dict[str, Any]:
       What the report has of each task.
     """
     rate, seed = chosen["learning_rate"], chosen["seed"]
-    arrays = checkpoints.read_arrays(setup.kept_folder(rate, seed), checkpoints.MODEL_PREFIX)
-    found = {k.removeprefix(checkpoints.MODEL_PREFIX): v for k, v in arrays.items()}
+    found = checkpoints.read_model(setup.kept_folder(rate, seed))
     written = []
     predictors = run.predictors_of(found)
     for item, predictor in zip(setup.data, predictors, strict=True):
@@ -340,7 +347,8 @@ def _report(setup: Setup, results: list[RunResult], chosen: RunResult) -> dict[s
     notes = {item.task.name: item.notes for item in data}
     for more in setup.unlabelled:
         sizes[more.task.name] |= more.sizes
-        notes[more.task.name] |= more.notes
+        for note, count in more.notes.items():
+            notes[more.task.name][note] = notes[more.task.name].get(note, 0) + count
     return {
         "metrics": {
             "by_seed": {str(r["seed"]): r["metrics"] for r in same_rate},

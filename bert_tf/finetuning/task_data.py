@@ -88,7 +88,7 @@ class TaskData:
 
     @property
     def longest(self) -> int:
-        """The number of tokens in the longest sequence of the training data."""
+        """The largest number of tokens in an example of the training data, in all its sequences."""
         return int(self.train.features["input_word_ids"].lengths.max(initial=0))
 
 
@@ -124,7 +124,7 @@ def read_examples(request: TaskRequest, settings: FineTuningSettings) -> TaskExa
             "with a trained model (for ax, one of mnli), use make predict MODEL= INPUT= "
             "[ARGS=--kind=ax]."
         )
-    parts["train"] = _learnable(task, parts["train"], notes)
+    parts["train"] = learnable(task, parts["train"], notes)
     task = task.fit(parts["train"])  # of all examples: a part may lack a label that dev has
     parts["train"] = _drawn(parts["train"], settings.train_examples)
     for split in filter(_is_test, paths):
@@ -248,8 +248,10 @@ def _read_test(
     """Reads a test file, with its labels if all its examples have one that training knows."""
     if task.source.test_labelled:
         try:
-            examples = read(task, path, split, columns, notes, labelled=True)
+            found = dict(notes)
+            examples = read(task, path, split, columns, found, labelled=True)
             task.check(examples)
+            notes.update(found)
             return examples
         except InputError as error:
             logging.warning("%s is predicted, but not scored: %s", path, error)
@@ -300,8 +302,9 @@ def _drawn(examples: list[Any], count: int | None) -> list[Any]:
 def _held_out(examples: list[Any], fraction: float) -> set[int]:
     """Indices of about that fraction of the examples, drawn by group.
 
-    Examples of one context, document or first text stay together: otherwise dev would score what
-    was memorized in training. Where groups are too large for that, runs of neighbours are drawn.
+    Examples of one context, document, first text or source stay together: otherwise dev would
+    score what was memorized in training. Where groups are too large for that, runs of neighbours
+    are drawn.
     """
     wanted = round(fraction * len(examples))
     groups: dict[Any, list[int]] = {}
@@ -330,12 +333,12 @@ def _draw(groups: list[list[int]], wanted: int) -> set[int]:
 
 def _group(example: Any) -> Any:
     """The text, or the number of the document, that an example may share with others."""
-    names = ("context", "document", "text_a", "texts", "key")
+    names = ("context", "document", "text_a", "texts", "source", "key")
     value = next(getattr(example, name) for name in names if hasattr(example, name))
     return value[0] if isinstance(value, tuple) else value
 
 
-def _learnable(task: Task, examples: list[Any], notes: dict[str, int]) -> list[Any]:
+def learnable(task: Task, examples: list[Any], notes: dict[str, int]) -> list[Any]:
     messages = _problems(task, examples)
     _count(notes, "training examples skipped", messages)
     kept = [example for example in examples if not task.problem(example)]

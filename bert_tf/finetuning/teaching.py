@@ -16,7 +16,6 @@ from bert_tf.tasks.model import TaskModel, TaskObjective
 from bert_tf.training import distribution
 from bert_tf.weights import Bundle
 from pipelines.common.errors import InputError
-from pipelines.labelled import tables
 from pipelines.labelled.columns import ColumnNames
 from pipelines.labelled.features import Features
 from pipelines.tokenizers.base import Tokenizer
@@ -135,15 +134,11 @@ def unlabelled(data: TaskData, path: str, tokenizer: Tokenizer, columns: ColumnN
     notes: dict[str, int] = {}
     examples = task_data.read(task, path, "test", columns, notes, labelled=False)
     task.check(examples)
-    kept = [example for example in examples if not task.problem(example)]
-    if not kept:
-        raise InputError(f"{examples[0].place}: {task.problem(examples[0])}; no text is left.")
-    notes["unlabelled texts skipped"] = len(examples) - len(kept)
-    examples = kept
+    examples = task_data.learnable(task, examples, notes)
     found = task_data.make_features(task, examples, tokenizer)
     found = dataclasses.replace(
         found, columns={k: v for k, v in found.columns.items() if k != "labels"}
     )
     logging.info("%s: %s texts to learn from the teacher.", path, f"{len(examples):,}")
     split = Split("unlabelled", examples, found)
-    return TaskData(task, split, (), (), {"unlabelled": tables.sha256(path)}, notes)
+    return TaskData(task, split, (), (), {}, notes)

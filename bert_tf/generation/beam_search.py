@@ -12,7 +12,7 @@ import tensorflow as tf
 from bert_tf.generation.scores import Prompt
 from bert_tf.generation.search import Search
 
-_WORST = -1e9  # score of what is not there
+_WORST = -1e30  # score of what is not there
 
 
 class BeamState(NamedTuple):

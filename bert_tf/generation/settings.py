@@ -35,7 +35,8 @@ class GenerationSettings(Settings):
     )
     unique_ngram: int = setting(
         0,
-        "No sequence of this many tokens may occur twice, prompt included; 0: any may.",
+        "No sequence of this many tokens may occur twice, a prompt (but not a source) included; "
+        "0: any may.",
         minimum=0,
         maximum=64,
     )

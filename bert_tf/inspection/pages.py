@@ -57,11 +57,12 @@ def check_output(path: str) -> None:
     if not files.gfile.exists(path):
         return
     if files.gfile.isdir(path):
-        raise InputError(f"{path}: is a folder; name a file to write (OUT=).")
+        raise InputError(f"{path}: is a folder; name a file to write (--output, OUT=).")
     with files.open_binary(path) as file:
         if html_page.mark(_WRITER).encode() not in file.read(_HEAD):
             raise InputError(
-                f"{path}: exists, and is not a page of this command; name another file (OUT=)."
+                f"{path}: exists, and is not a page of this command; name another file "
+                "(--output, OUT=)."
             )
 
 

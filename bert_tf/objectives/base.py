@@ -175,7 +175,7 @@ class PretrainingObjective(Configured, keras.Model):
 
     @property
     def encoders(self) -> tuple[Encoder, ...]:
-        """The encoders that read each sequence."""
+        """The encoders that are trained on each sequence."""
         return (self.encoder,)
 
     def prepare(self, batch: Batch, seed: tf.Tensor) -> Batch:

@@ -80,6 +80,8 @@ def pretrain(settings: PretrainingSettings, output: str, options: RunOptions) ->
         distribution.check_batch(phase.batch_size, settings.accumulation, strategy)
     data = inputs.open_data(settings)
     config = inputs.model_config(settings, data)
+    if data.held_out is None:
+        options = dataclasses.replace(options, evaluate_every=0)
     with lost_workers.watchdog(strategy, settings.worker_timeout) as watchdog:
         precision = run_folder.settled_precision(settings.precision, output, strategy)
         settings = dataclasses.replace(settings, precision=precision)
@@ -184,6 +186,7 @@ class _Run:
                     log_every=options.log_every,
                     evaluate_every=options.evaluate_every,
                     save_at=self._kept_steps,
+                    source_ends=tuple(self._ends),
                 )
             except DivergenceError as error:
                 raise _with_remedy(error, self.settings) from error
@@ -223,7 +226,8 @@ class _Run:
         """Whether a checkpoint or an evaluation follows after this step."""
         options = self.options
         periods = [options.save_every, options.evaluate_every or options.save_every]
-        return done == self.session.total_steps or not all(done % period for period in periods)
+        due = done in self._kept_steps or not all(done % period for period in periods)
+        return due or done == self.session.total_steps
 
     def _questions(self) -> masked_sentences.Questions | None:
         """Masked words of the first held-out examples; None if the model predicts none."""
@@ -363,7 +367,7 @@ class _Run:
         held_out = self.data.held_out
         if held_out is None:
             return self.model.metrics_of({})
-        most = self.data.manifests[0]["settings"]["max_predictions_per_seq"]
+        most = max(found["settings"]["max_predictions_per_seq"] for found in self.data.manifests)
         size = evaluation.batch_size(self.model, held_out.max_seq_length, most)
         return self.evaluate(example_reader.evaluation_batches(held_out, size))
 

@@ -149,9 +149,10 @@ def check_labels(counts: Mapping[str, int], place: str, role: str, named: bool =
     path, single = file_of(place), role.removesuffix("s")
     once = [label for label, count in counts.items() if count == 1]
     if len(counts) > _FEW_LABELS and len(once) > len(counts) / 2:
+        remedy = "Leave out the rare ones, or name another column" if named else "Name it"
         raise InputError(
             f"{path}: of {len(counts)} different {single}s {len(once)} occur once, such as "
-            f"{shorten(once[0], 60)!r}: is that the column of the {role}? Name it with "
+            f"{shorten(once[0], 60)!r}: is that the column of the {role}? {remedy} with "
             f"--columns={role}=COLUMN; a column of numbers to predict is --task=regression."
         )
     if named or len(counts) <= _FEW_LABELS:

@@ -194,6 +194,12 @@ def read_arrays(path: str, prefix: str = "") -> dict[str, np.ndarray]:
     }
 
 
+def read_model(path: str) -> dict[str, np.ndarray]:
+    """Reads the weights of the model in a checkpoint folder, by their names in the model."""
+    arrays = read_arrays(path, MODEL_PREFIX)
+    return {name.removeprefix(MODEL_PREFIX): value for name, value in arrays.items()}
+
+
 def write_arrays(path: str, arrays: dict[str, np.ndarray]) -> None:
     """Writes arrays by name as a checkpoint folder, replacing an existing one.
 

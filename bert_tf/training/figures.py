@@ -33,5 +33,4 @@ def draw(
     paint(figure)
     data = io.BytesIO()
     figure.savefig(data, format="png", dpi=_DPI)
-    with files.write_aside(path) as partial, files.gfile.GFile(partial, "wb") as file:
-        file.write(data.getvalue())
+    files.write_bytes(path, data.getvalue())

@@ -9,9 +9,7 @@ from bert_tf.models import encoders
 from bert_tf.models.base_config import EncoderConfig
 from bert_tf.models.base_encoder import Encoder
 from bert_tf.objectives.base import TokenHead
-from bert_tf.training.settings import PRECISIONS
 from pipelines.common import machine
-from pipelines.common.errors import InputError
 
 # Matrices that are multiplied to measure speed, and products in a row: on an accelerator, one
 # product of a CPU's size takes less time than its start.
@@ -27,13 +25,7 @@ _BYTES_PER_VALUE = 2  # bfloat16
 
 
 def resolve_precision(precision: str) -> str:
-    """Resolves auto to mixed_bfloat16 if the hardware multiplies bfloat16, else to float32.
-
-    Raises:
-      InputError: the name is unknown.
-    """
-    if precision not in PRECISIONS:
-        raise InputError(f"precision {precision!r} is unknown; use float32 or mixed_bfloat16.")
+    """Resolves auto to mixed_bfloat16 if the hardware multiplies bfloat16, else to float32."""
     if precision != "auto":
         return precision
     if tf.config.list_physical_devices("TPU"):

@@ -59,6 +59,7 @@ class LoopSettings:
     evaluate_every: int = 0  # 0: never
     steps_per_execution: int = 1  # in one call of a compiled function, at most
     save_at: frozenset[int] = frozenset()  # additional steps to save at
+    source_ends: tuple[int, ...] = ()  # where another source begins, unless it may begin anywhere
 
 
 def train(
@@ -132,7 +133,8 @@ def _calls(
     ends = (settings.save_every, settings.log_every, settings.evaluate_every or settings.save_every)
     for source, steps in itertools.groupby(sources):
         while True:
-            ahead = [step - done for step in settings.save_at if step > done]
+            ends_once = (*settings.save_at, *settings.source_ends)
+            ahead = [step - done for step in ends_once if step > done]
             left = settings.total_steps() - done
             limit = min(
                 *(settings.steps_per_execution, left), *(end - done % end for end in ends), *ahead

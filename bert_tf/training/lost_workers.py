@@ -43,8 +43,8 @@ _AMBIGUOUS_ERRORS = (
     tf.errors.InvalidArgumentError,
     tf.errors.UnknownError,
 )
-_WORDS = ("collective", "coordination", "incarnation", "heartbeat", "/job:", "grpc", "rpc")
-_CAUSE = "aborted by: "
+_WORDS = ("collective", "coordination", "incarnation", "heartbeat", "/job:", "rpc")
+_CAUSE, _NO_CAUSE = "aborted by: ", "Graph execution error:"
 
 
 @contextlib.contextmanager
@@ -70,10 +70,11 @@ def _is_peer_error(error: tf.errors.OpError) -> bool:
 
 
 def _reason(error: tf.errors.OpError) -> str:
-    """TensorFlow's status and, if there is one, the cause; not its list of operations."""
+    """TensorFlow's status and the cause, or else the first line; not its list of operations."""
     status = type(error).__name__.removesuffix("Error")
-    causes = [line for line in error.message.splitlines() if _CAUSE in line]
-    cause = causes[0].rpartition(_CAUSE)[2].strip().rstrip(".:") if causes else ""
+    lines = error.message.removeprefix(_NO_CAUSE).splitlines()
+    line = next((line for line in lines if _CAUSE in line), "".join(lines[:1]))
+    cause = line.rpartition(_CAUSE)[2].strip().rstrip(".:")
     return f"{status}: {cause}" if cause else status
 
 

@@ -83,8 +83,8 @@ def _finished(output: str, identity: dict[str, Any], write: bool) -> dict[str, A
     other = manifest.difference(known, identity)
     if other:
         raise InputError(
-            f"{output}: is of a run with other {other}. Name another output folder (OUT=), or "
-            "remove this one."
+            f"{output}: is of a run with other {other}. Name another folder (--output, OUT=), "
+            "or remove this one."
         )
     if is_finished(output):
         return json_files.read(f"{output}/{_REPORT}", dict[str, Any], finite=False)
@@ -106,7 +106,7 @@ def _has_begun(output: str) -> bool:
 
 def is_finished(output: str) -> bool:
     """Whether the run in a folder is finished; workers need not ask each other."""
-    return files.gfile.exists(f"{output}/{_REPORT}")
+    return all(files.gfile.exists(f"{output}/{name}") for name in (_IDENTITY, _REPORT))
 
 
 def settled_precision(choice: str, output: str, strategy: tf.distribute.Strategy) -> str:

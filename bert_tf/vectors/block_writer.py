@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, NotRequired, Self, TypedDict
 
 import msgspec
+import tensorflow as tf
 
 from bert_tf.vectors.storage import Storage
 from pipelines.common import files, json_files, manifest
@@ -60,7 +61,8 @@ class OutputKind:
         found = json_files.read(path, dict[str, Any])
         if found.get("made_by") != self.made_by:
             raise InputError(
-                f"{path}: exists, and does not describe {self.what}; name another file (OUT=)."
+                f"{path}: exists, and does not describe {self.what}; name another file (--output, "
+                "OUT=)."
             )
         return json_files.check(found, Description, path)
 
@@ -117,7 +119,7 @@ class BlockWriter(contextlib.AbstractContextManager):
         if existing and not (found and found["done"] == found["rows"]):
             raise InputError(
                 f"{existing[0]}: exists, and was not made by bert-tf {self.kind.command}; name "
-                "another file (OUT=), or move this one away."
+                "another file (--output, OUT=), or move this one away."
             )
         if found is None:
             return
@@ -125,8 +127,8 @@ class BlockWriter(contextlib.AbstractContextManager):
         other = next(long, None) or manifest.difference(found, self._identity)
         if other:
             raise InputError(
-                f"{self._storage.path}: was made with other {other}. Name another file (OUT=), or "
-                f"remove {' '.join([*existing, self._path])}"
+                f"{self._storage.path}: was made with other {other}. Name another file (--output, "
+                f"OUT=), or remove {' '.join([*existing, self._path])}"
             )
 
     def _adopt(self, found: Description) -> bool:
@@ -135,9 +137,10 @@ class BlockWriter(contextlib.AbstractContextManager):
         finals = sizes(self._storage.finals(len(wanted)))
         if found["finished"] and None not in finals:
             if finals != wanted:
+                made = " ".join([*self._storage.existing(), self._path])
                 raise InputError(
-                    f"{self._storage.path}: was changed since it was made. Move it away to make it "
-                    "again."
+                    f"{self._storage.path}: was changed since it was made. Remove {made} to make "
+                    "it again."
                 )
             self.finished = True
             return True
@@ -172,7 +175,7 @@ class BlockWriter(contextlib.AbstractContextManager):
                 "empty": self.counts["empty"] + counts["empty"],
             }
             self._describe()
-        except OSError as error:
+        except (OSError, tf.errors.OpError) as error:
             if files.is_disk_full(error):
                 raise files.disk_full_error(self._storage.path) from error
             raise

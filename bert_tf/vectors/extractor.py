@@ -271,12 +271,14 @@ class Embedder:
         described = self.settings.describe()
         return {"model": self.extractor.model, "settings": described, "width": self.width}
 
-    def __call__(self, texts: Sequence[str], second: Sequence[str] | None = None) -> np.ndarray:
+    def __call__(
+        self, texts: Sequence[str], second: Sequence[str | None] | None = None
+    ) -> np.ndarray:
         """The vectors of texts, float32 [texts, width]; long texts are cut.
 
         Args:
           texts: the texts.
-          second: the second text of each; None: all texts are single.
+          second: the second text of each, or None if it has none; None: all texts are single.
 
         Raises:
           InputError: the model has no second segment, or there are not as many second texts.

@@ -69,7 +69,7 @@ def find(
         )
     index = VectorIndex(vectors) if indexed else None
     for block in text_files.blocks(queries):
-        asked = embedder(*text_files.split(block))
+        asked = embedder([query.text_a for query in block], [query.text_b for query in block])
         rows, similarities = (
             index.search(asked, count) if index else search(vectors.blocks(), asked, count)
         )

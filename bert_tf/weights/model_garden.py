@@ -88,7 +88,8 @@ def read(path: str) -> Bundle:
             found[_modern_name(name, config.num_hidden_layers)] = value
     # The pooler trained by next-sentence prediction replaces the encoder's.
     weights = _TABLE.read(_untie(found, prefix) | pooler, config, prefix)
-    return Bundle(config, weights, registry.find(folder), place=path)
+    vocabulary, settings = registry.find(folder), registry.read_settings(folder)
+    return Bundle(config, weights, vocabulary, settings, place=path)
 
 
 def _config(path: str) -> BertConfig:

@@ -56,11 +56,7 @@ def read(path: str) -> Bundle:
     checksums.check(place)
     config = configs.load(f"{place}/{CONFIG}")
     folder = _complete(path) if place != path else _checkpoint_folder(path)
-    prefix = checkpoints.MODEL_PREFIX
-    weights = {
-        name.removeprefix(prefix): value
-        for name, value in checkpoints.read_arrays(folder, prefix).items()
-    }
+    weights = checkpoints.read_model(folder)
     described = read_tasks(place)
     check_complete(weights, parameter_shapes(config, _heads(weights, described)), folder)
     tokens, settings = registry.find(place), registry.read_settings(place)

@@ -27,7 +27,7 @@ def held(folder: str, write: bool = True) -> Iterator[None]:
         yield
         return
     if os.path.exists(folder) and not os.path.isdir(folder):
-        raise InputError(f"{folder}: is a file; name a folder to write to (OUT=).")
+        raise InputError(f"{folder}: is a file; name a folder to write to (--output, OUT=).")
     os.makedirs(folder, exist_ok=True)
     lock = take(folder)
     if lock is None:
@@ -106,5 +106,6 @@ def _names(path: str, descriptor: int) -> bool:
 def busy(path: str) -> InputError:
     """The error to raise if another process writes to a path."""
     return InputError(
-        f"{path}: another process is writing there; wait for it, or name another place (OUT=)."
+        f"{path}: another process is writing there; wait for it, or name another place (--output, "
+        "OUT=)."
     )

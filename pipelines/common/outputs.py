@@ -51,17 +51,17 @@ def check_folder(
     if strangers:
         raise InputError(
             f"{folder}: is not empty and is not of {what}: it has {listed(strangers, _SHOWN)}. "
-            "Name another folder (OUT=), or empty this one."
+            "Name another folder (--output, OUT=), or empty this one."
         )
 
 
 def check_file(path: str, source: str) -> None:
     """Raises InputError if a file to write is a folder, or the file of the texts that are read."""
     if files.gfile.isdir(path):
-        raise InputError(f"{path}: is a folder; name a file to write (OUT=).")
+        raise InputError(f"{path}: is a folder; name a file to write (--output, OUT=).")
     both = os.path.exists(path) and os.path.exists(source)  # on this machine
     if path == source or (both and os.path.samefile(path, source)):
-        raise InputError(f"{path}: is the file of the texts; name another file (OUT=).")
+        raise InputError(f"{path}: is the file of the texts; name another file (--output, OUT=).")
 
 
 def _folder_of(path: str) -> str:

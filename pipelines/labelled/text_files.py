@@ -174,13 +174,6 @@ def _weight(example: TextExample | WordsExample) -> int:
     return max(_MIN_CHARACTERS, len(example.text_a) + len(example.text_b or ""))
 
 
-def split(examples: Sequence[TextExample]) -> tuple[list[str], list[str] | None]:
-    """Returns the texts of examples, and the second texts if they are pairs."""
-    first = [example.text_a for example in examples]
-    second = [example.text_b for example in examples if example.text_b is not None]
-    return first, second or None
-
-
 def is_word_file(path: str) -> bool:
     """Returns whether the extension of a file means that it has words."""
     return text_lines.ending(path) in _WORD_FILES

@@ -30,7 +30,8 @@ def mean(sequence: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
 def maximum(sequence: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
     """The maximum of each dimension over the tokens; arguments and result as for `mean`."""
     there = tf.expand_dims(mask > 0, -1)
-    return tf.reduce_max(tf.where(there, tf.cast(sequence, tf.float32), tf.float32.min), 1)
+    largest = tf.reduce_max(tf.where(there, tf.cast(sequence, tf.float32), tf.float32.min), 1)
+    return tf.where(tf.reduce_any(there, 1), largest, 0.0)
 
 
 def first(sequence: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:

@@ -94,18 +94,21 @@ class Generation(Task):
 
     def features(self, examples: Examples, tokenizer: Tokenizer) -> Features:
         """Packed sources; the tokens of targets as `labels`."""
-        first = tokenizer.tokenize([example.source for example in examples])
-        packed = packing.pack(tokenizer, first, None, self.max_length)
-        columns, room = packed_columns(packed), self.max_length - tokenizer.overhead[0]
-        counts = {f"sources longer than --max_length={self.max_length}, cut": _longer(first, room)}
+
+        def pack(texts: Sequence[str], most: int) -> tuple[packing.Packed, int]:
+            """The packed texts, and how many of them were cut."""
+            packed, lengths = packing.pack_texts(tokenizer, texts, None, most)
+            return packed, int((lengths.numpy() > most).sum())
+
+        most = self.max_length
+        packed, cut = pack([example.source for example in examples], most)
+        columns = packed_columns(packed)
+        counts = {f"sources longer than --max_length={most}, cut": cut}
         if have_labels(examples):
-            second = tokenizer.tokenize([example.truth for example in examples])
-            limit = self.max_target_length
-            columns["labels"] = FeatureColumn.of(
-                packing.pack(tokenizer, second, None, limit).word_ids
-            )
-            room = limit - tokenizer.overhead[0]
-            counts[f"targets longer than --max_target_length={limit}, cut"] = _longer(second, room)
+            most = self.max_target_length
+            packed, cut = pack([example.truth for example in examples], most)
+            columns["labels"] = FeatureColumn.of(packed.word_ids)
+            counts[f"targets longer than --max_target_length={most}, cut"] = cut
         return Features(columns, counts)
 
     def batch_labels(self, features: Features, rows: np.ndarray, size: int, length: int) -> Batch:
@@ -205,11 +208,6 @@ class Generation(Task):
         axes.set_ylabel("texts")
         axes.legend()
         axes.grid(alpha=0.3)
-
-
-def _longer(ids: tf.RaggedTensor, room: int) -> int:
-    """The number of texts with more tokens than there is room for."""
-    return int(np.sum(ids.row_lengths().numpy() > room))
 
 
 TASKS = (Generation("generation", TaskFiles.of_user(user_files.read_generation)),)

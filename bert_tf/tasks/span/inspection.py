@@ -68,13 +68,13 @@ def _rows(task: SpanTask, prediction: SpanPrediction) -> tuple[AnswerRow, ...]:
 
 
 def _place_of(candidate: Candidate, reading: Reading) -> _Place:
-    """The place where the bytes of a candidate have the highest score."""
+    """The place where the bytes of a candidate have the highest score, as decoding finds it."""
     found = []
     for window, logits in enumerate(reading.logits):
-        starts, ends, offset = (
-            reading.features[name].row(window) for name in ("starts", "ends", "offset")
+        starts, ends, best, offset = (
+            reading.features[name].row(window) for name in ("starts", "ends", "best", "offset")
         )
-        firsts = np.flatnonzero(starts == candidate.start) + offset
+        firsts = np.flatnonzero((starts == candidate.start) & (best > 0)) + offset
         lasts = np.flatnonzero(ends == candidate.end) + offset
         found += [
             (float(logits[first, 0] + logits[last, 1]), _Place(window, first, last))

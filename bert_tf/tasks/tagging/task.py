@@ -87,7 +87,7 @@ class Tagging(ServedTagging):
                 f"{path}: all words have the tag {min(counts)!r}; there is nothing to learn from "
                 "one class."
             )
-        check_labels(counts, examples[0].place, "tags")
+        check_labels(counts, examples[0].place, "tags", named="tags" in dict(self.columns))
         self._check_kind(counts.keys(), path)
         labels = sorted(self.tag_set if counts.keys() <= set(self.tag_set) else counts)
         weights = self.weights(counts, labels)

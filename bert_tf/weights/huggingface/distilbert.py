@@ -55,7 +55,8 @@ FAMILY = Family(
         "head_dropout": "seq_classif_dropout",
     },
     defaults={"num_hidden_layers": 6, "head_dropout": 0.2},
-    fixed={name: FAMILIES["distilbert"].values[name] for name in ("type_vocab_size", "pooler_act")},
+    fixed={name: FAMILIES["distilbert"].values[name] for name in ("type_vocab_size", "pooler_act")}
+    | {"layer_norm_eps": 1e-12},
     options=frozenset(["head_dropout"]),
     to_options=lambda values: {"head_dropout": values["head_dropout"]},
     to_keys=_to_keys,

@@ -36,7 +36,7 @@ class _Index(TypedDict):
 
 # Buffers, and the pooler in files of classes that replace it by another layer.
 _IGNORED = (
-    r".*embeddings\.position_ids|.*\.pooler\.dense\.(weight|bias)"
+    r"(.*\.)?position_ids|.*\.pooler\.dense\.(weight|bias)"
     r"|.*\bh\.\d+\.attn\.(masked_)?bias|.*(en|de)coder\.version"
 )
 _WORDS = "encoder/embeddings/word_embeddings"

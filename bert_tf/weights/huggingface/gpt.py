@@ -42,6 +42,9 @@ _ONLY = {
     "tie_word_embeddings": True,
 }
 
+# Activations that transformers has for GPT, whose "gelu" is the one with tanh.
+_GPT_ACTIVATIONS = {"gelu": "gelu", "gelu_tanh": "gelu", "relu": "relu"}
+
 
 def _to_options(values: Mapping[str, Any]) -> dict[str, Any]:
     width = values.get("n_inner") or 4 * whole(values, "hidden_size")
@@ -67,8 +70,13 @@ def _to_keys(config: BertConfig) -> dict[str, Any]:
 
 
 def _to_gpt_keys(config: BertConfig) -> dict[str, Any]:
-    activation = {"hidden_act": "gelu"} if config.hidden_act in ("gelu", "gelu_tanh") else {}
-    return _to_keys(config) | activation
+    if config.hidden_act not in _GPT_ACTIVATIONS:
+        known = ", ".join(_GPT_ACTIVATIONS)
+        raise InputError(
+            f"hidden_act is {config.hidden_act}, but Hugging Face's GPT has only {known}; write it "
+            "as bert_tf."
+        )
+    return _to_keys(config) | {"hidden_act": _GPT_ACTIVATIONS[config.hidden_act]}
 
 
 def _choice(class_name: str) -> dict[str, Architecture]:

@@ -145,7 +145,7 @@ def test_files_that_are_named_count_before_those_of_the_folder(init, tmp_path):
         (
             "classification",
             "".join(f"{i}\tthe film number {i}\n" for i in range(40)),
-            "of 40 different labels 40 occur once, such as",
+            "is that the column of the label? Leave out the rare ones, or name another column",
         ),
         (
             "ner",

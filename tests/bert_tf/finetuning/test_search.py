@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import os
+import shutil
 
 import pytest
 
@@ -91,6 +92,40 @@ def test_a_stopped_search_goes_on_as_if_it_had_not_been_stopped(
 
     assert kept(resumed)[:3] == kept(whole[1])[:3]
     assert json.load(open(f"{tmp_path}/out/report.json"))["search"] == resumed["search"]
+
+
+def test_a_full_disk_leaves_what_can_be_resumed(tmp_path, settings, monkeypatch):
+    finetune, calls = sweep.finetune, []
+
+    def fill(*arguments, evaluated, **options):
+        def ended(share, score):
+            evaluated(share, score)
+            calls.append(share)
+            if len(calls) == 2:
+                raise InputError("no space is left.")
+
+        return finetune(*arguments, evaluated=ended, **options)
+
+    output = f"{tmp_path}/out"
+    monkeypatch.setattr(search.sweep, "finetune", fill)
+    with pytest.raises(InputError, match="no space is left"):
+        search.search(settings, output, f"{tmp_path}/cache", 1)
+    monkeypatch.setattr(search, "_has_time", lambda study, _: _scored(study) < 1)
+    assert search._has_checkpoint(search._folder(search._study(output, settings).trials[0], output))
+    assert len(search.search(settings, output, f"{tmp_path}/cache", 1)["search"]) == 1
+
+
+def test_another_tokenizer_is_another_search(tmp_path, settings):
+    found = []
+    for case in (True, False):
+        folder = f"{tmp_path}/{case}"
+        shutil.copytree(settings.init, folder)
+        with open(f"{folder}/checksums.json", "w") as file:
+            file.write("{}")
+        with open(f"{folder}/tokenizer_config.json", "w") as file:
+            json.dump({"lower_case": case, "strip_accents": case}, file)
+        found.append(search._identity(dataclasses.replace(settings, init=folder)))
+    assert found[0] != found[1]
 
 
 def test_after_a_failed_start_other_settings_may_follow(tmp_path, settings, monkeypatch):

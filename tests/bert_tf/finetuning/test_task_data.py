@@ -184,6 +184,23 @@ def test_dev_is_as_large_as_was_asked_for(tmp_path, tokens, sizes):
     assert 50 <= len(found.dev[0].examples) <= 100
 
 
+def test_targets_of_a_source_are_not_split(tmp_path, tokens):
+    rows = [f"layer {i % 50}\tthe token of {i}" for i in range(200)]
+    found = _load(tmp_path, tokens, "generation", "\n".join(["source\ttarget", *rows]))
+    train, dev = ({x.source for x in s.examples} for s in (found.train, *found.dev))
+    assert dev and not train & dev
+
+
+def test_rows_of_a_file_that_is_not_scored_are_not_skipped(tmp_path, tokens):
+    for name, more in (("train", ""), ("dev", ""), ("test", "it\tis\t-\nso\tit\tunknown\n")):
+        rows = "".join(f"a {i}\tb\t{'yes' if i % 2 else 'no'}\n" for i in range(8))
+        (tmp_path / f"{name}.tsv").write_text(f"sentence1\tsentence2\tlabel\n{rows}{more}")
+    request = TaskRequest("pair", "pair", str(tmp_path))
+    found = task_data.load(request, FineTuningSettings((request,), "none"), tokens)
+    assert not found.test[0].labelled and len(found.test[0].examples) == 10
+    assert "rows skipped" not in found.notes
+
+
 def test_parts_of_speech_that_training_lacks_are_known_all_the_same(tmp_path, tokens):
     found = _load(tmp_path, tokens, "pos", "the DET\nlayer NOUN\n\n" * 20, name="data.conll")
     assert len(found.task.labels) == 17 and "X" in found.task.labels

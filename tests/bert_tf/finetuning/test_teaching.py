@@ -15,7 +15,7 @@ from tests.bert_tf.labelled_data import make_tags, make_texts, settings_of, tune
 def test_a_student_learns_texts_with_and_without_labels(tmp_path, init):
     report, teacher = tune(tmp_path, init, "classification", make_texts)
     rows = (tmp_path / "data/dev.tsv").read_text().splitlines()[1:]
-    more = [{"text": row.split("\t")[1]} for row in rows]
+    more = [{"text": row.split("\t")[1]} for row in rows] + [{"text": ""}]
     (tmp_path / "more.json").write_text(json.dumps({"dev": more}))
     few = settings_of(
         init, "classification", f"{tmp_path}/data", teacher=teacher,
@@ -27,6 +27,7 @@ def test_a_student_learns_texts_with_and_without_labels(tmp_path, init):
     assert compared["student"]["accuracy"] == taught["metrics"]["median"]["accuracy"]
     (counts,) = taught["examples"].values()
     assert counts["unlabelled"] == counts["dev"] == 64
+    assert taught["notes"]["classification"]["training examples skipped"] == 1
     alone = dataclasses.replace(few, teacher=None, unlabelled=None)
     alone = sweep.finetune(alone, f"{tmp_path}/alone", f"{tmp_path}/cache", tensorboard=False)
     assert compared["student"]["accuracy"] > alone["metrics"]["median"]["accuracy"]

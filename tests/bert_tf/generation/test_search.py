@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import math
 
 import numpy as np
 import pytest
@@ -155,6 +156,34 @@ def test_a_text_in_a_batch_gives_what_it_gives_alone(model, settings):
         expected = generate(alone, np.ones_like(alone))
         np.testing.assert_array_equal(found[row : row + 1], expected)
     assert len({tuple(row) for row in found}) > 1
+
+
+class _OneDistribution:
+    """A decoder whose next token does not depend on the last ones; one in three texts ends."""
+
+    continues = True  # the prompt
+
+    def begin(self, ids, mask):
+        rows = tf.shape(ids)[0]
+        return self.step(tf.zeros([rows], tf.int32), tf.zeros([rows]))
+
+    def step(self, tokens, state):
+        logits = tf.one_hot(END, 60, math.log(30.0), 0.0)
+        return tf.tile(logits[tf.newaxis], [tf.shape(tokens)[0], 1]), state
+
+    def reordered(self, state, order):
+        return tf.gather(state, order)
+
+
+@pytest.mark.parametrize("penalty", [-1.0, -8.0])
+def test_a_negative_length_penalty_prefers_short_texts(penalty):
+    settings = GenerationSettings(
+        max_new_tokens=20, min_new_tokens=12, beams=4, length_penalty=penalty
+    )
+    search = BeamSearch(_OneDistribution(), settings, 60, END, PAD, ())
+    state = search.begin(padded_left(*map(tf.constant, _prompts())))
+    found = search.tokens(search.advance(state, 20)).numpy()
+    assert (found[:, 12] == END).all()
 
 
 def test_the_cache_changes_nothing(model):

@@ -11,13 +11,16 @@ from bert_tf import tasks, weights
 from bert_tf.inspection import attention, model_page, tokens
 from bert_tf.inspection.attribution import Attributor
 from bert_tf.inspection.settings import InspectionSettings
-from bert_tf.tasks.inspection import Reader
+from bert_tf.tasks.inspection import Reader, Reading
 from bert_tf.tasks.pretrained import _pack
 from bert_tf.tasks.signatures import ServedModel
+from bert_tf.tasks.span import inspection as span
+from bert_tf.tasks.span.decoding import Candidate
 from bert_tf.tasks.tagging import inspection as tagging
 from bert_tf.weights import formats
 from bert_tf.weights.bundle import Bundle, parameter_shapes
 from pipelines.common.errors import InputError
+from pipelines.labelled.features import FeatureColumn
 from pipelines.tokenizers import packing, registry
 from pipelines.tokenizers.wordpiece_vocabulary import SPECIAL_TOKENS, WordPieceVocabulary
 from tests.bert_tf.exported import MAX_LENGTH, TEXTS
@@ -25,6 +28,19 @@ from tests.tiny import tiny_config
 
 MASKED = "The [MASK] model reads  every [MASK]of the token ☃."
 SETTINGS = InspectionSettings(guesses=5, attribution_steps=32)
+
+
+def test_the_window_shown_is_the_one_that_answers():
+    """Both windows have the bytes; the one with less context before them may not answer."""
+    columns = {"starts": [5, 9], "ends": [8, 12], "best": [1, 0]}
+    other = columns | {"best": [0, 1]}
+    features = {
+        name: FeatureColumn.of(tf.ragged.constant([columns[name], other[name]])) for name in columns
+    } | {"offset": FeatureColumn.of(tf.ragged.constant([[2], [2]]))}
+    high, low = np.full((6, 2), 9, np.float32), np.zeros((6, 2), np.float32)
+    reading = Reading(features, [], [low, high])
+    place = span._place_of(Candidate("x", 0, 0, 5, 8), reading)
+    assert place == (0, 2, 2)
 
 
 def _look(folders, name, *texts, settings=SETTINGS):

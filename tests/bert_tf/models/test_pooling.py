@@ -31,6 +31,7 @@ def test_padding_counts_for_nothing(function, formula, dtype):
     np.testing.assert_allclose(function(padded, tf.constant(mask)), wanted, atol=1e-6)
 
 
-def test_the_mean_of_no_token_is_zero():
+@pytest.mark.parametrize("function", [pooling.mean, pooling.maximum])
+def test_the_vector_of_no_token_is_zero(function):
     mask = tf.zeros([2, 3], tf.int32)
-    np.testing.assert_array_equal(pooling.mean(tf.ones([2, 3, 4]), mask), np.zeros((2, 4)))
+    np.testing.assert_array_equal(function(tf.ones([2, 3, 4]), mask), np.zeros((2, 4)))

@@ -11,6 +11,7 @@ from bert_tf.pretraining import inputs
 from bert_tf.pretraining.settings import DistillationSettings, Phase, PretrainingSettings
 from bert_tf.weights import Bundle
 from pipelines.common.errors import InputError
+from tests import commands
 from tests.bert_tf.helpers import CONFIG
 from tests.bert_tf.pretraining.runs import write_examples
 
@@ -61,6 +62,17 @@ def test_the_teacher_needs_the_positions_too(corpus_path, vocab_path, tmp_path):
     teacher = Bundle(short, {}, None, None, (), "teacher")
     with pytest.raises(InputError, match="of 32 tokens exceed the teacher's 24 positions"):
         inputs.model_config(settings, dataclasses.replace(data, teacher=teacher))
+
+
+def test_an_elmo_takes_sequences_of_any_length(corpus_path, vocab_path, tmp_path):
+    words = str(tmp_path / "words")
+    commands.done("learn-vocabulary", f"--input={corpus_path}", f"--output={words}", "--kind=word")
+    flags = ("--objective=bidirectional_lm", "--max_seq_length=600")
+    write_examples(corpus_path, words, tmp_path / "long", *flags)
+    phases = (Phase(f"{tmp_path}/long", 2, 8),)
+    settings = PretrainingSettings(phases=phases, model="elmo-debug")
+    config = inputs.model_config(settings, inputs.open_data(settings))
+    assert config.max_length == 600
 
 
 @pytest.mark.parametrize(

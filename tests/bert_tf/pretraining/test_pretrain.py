@@ -256,6 +256,7 @@ def test_without_held_out_examples_there_is_a_model_but_no_score(
 def test_a_folder_of_another_model_is_left_as_it_is(finished, tfrecords, model_path, tmp_path):
     other = tmp_path / "mine"
     weights.write(weights.read(str(finished)), str(other), weights.formats.Format.BERT_TF)
+    (other / "report.json").write_text("{}")  # alone, it does not make a finished run
     before = {path: path.read_bytes() for path in other.rglob("*") if path.is_file()}
     message = _error(run(tfrecords, model_path, other))
     assert "mine: is not empty and is not of a training run: it has bert_config.json" in message

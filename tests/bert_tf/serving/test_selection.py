@@ -8,9 +8,10 @@ import subprocess
 import msgspec
 import pytest
 
+from bert_tf import tasks
 from bert_tf.export import saved_model
 from bert_tf.models.elmo_config import ElmoConfig
-from bert_tf.serving import selection
+from bert_tf.serving import engines, selection
 from bert_tf.serving.plan import AUTO, EngineName, ExecutionPlan, Precision
 from bert_tf.serving.selection import Measurement
 from bert_tf.serving.server import run
@@ -152,6 +153,28 @@ def test_tensorflow_computes_what_no_other_engine_can(export, monkeypatch):
     assert selection.choose(export, AUTO, None, None, "").engine is _TF
     with pytest.raises(InputError, match="only TensorFlow can compute it; leave --engine out"):
         selection.choose(export, _ORT, None, None, "")
+
+
+def test_texts_are_written_with_tensorflow_unless_an_engine_is_named(export, monkeypatch):
+    manifest = saved_model.read_manifest(export)
+    manifest["models"] = manifest["models"][:1]
+    manifest["models"][0]["tasks"] = [tasks.make("generation").describe()]
+    monkeypatch.setattr(selection.saved_model, "read_manifest", lambda path: manifest)
+    monkeypatch.setattr(selection, "measure", lambda *_: pytest.fail("it is measured"))
+    assert selection.choose(export, AUTO, None, None, "").engine is _TF
+    assert selection.choose(export, _ORT, None, None, "").engine is _ORT
+
+
+def test_an_engine_with_other_answers_is_not_measured(export, tmp_path, monkeypatch):
+    def load(self, name, computation):
+        compute = loaded(self, name, computation)
+        return lambda batch: [result + 0.1 for result in compute(batch)]
+
+    engine = engines.ENGINES[_ORT]
+    loaded = engine.load
+    monkeypatch.setattr(engine, "load", load)
+    with pytest.raises(InputError, match="differ"):
+        selection._measure_here(export, str(tmp_path), [ExecutionPlan(_ORT, 1)])
 
 
 def test_each_version_is_computed_in_a_precision_that_it_was_checked_in(export, monkeypatch):

@@ -135,6 +135,21 @@ def test_calls_end_where_something_is_due():
     assert calls(12) == []
 
 
+def test_a_call_does_not_ask_for_the_next_source():
+    """The next source may say that it compiles something, and no step of the last one follows."""
+    events = []
+
+    def sources():
+        yield from "aaaaa"
+        events.append("the next source")
+        yield from "bbb"
+
+    settings = loop.LoopSettings(total_steps=lambda: 8, steps_per_execution=4, source_ends=(5, 8))
+    for _, first, count in loop._calls(sources(), settings, 0):
+        events.append(first + count)
+    assert events == [4, 5, "the next source", 8]
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_saves_and_stops(tmp_path, tfrecords, number):
     whole = Run(tmp_path / "whole", tfrecords).go()

@@ -188,7 +188,7 @@ LOST = [
     (_error(tf.errors.UnavailableError, f"{_AT_NODE}Collective ops is aborted by: Socket closed."),
      "Unavailable: Socket closed"),
     (_error(tf.errors.CancelledError, _AT_NODE), "Cancelled"),
-    (_error(tf.errors.AbortedError, "peer restarted"), "Aborted"),
+    (_error(tf.errors.AbortedError, "peer restarted\nmore"), "Aborted: peer restarted"),
     (_error(tf.errors.InternalError, "Graph execution error:\n\nunexpected /job:worker/task:1"),
      "Internal"),
 ]  # fmt: skip

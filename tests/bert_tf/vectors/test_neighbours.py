@@ -75,6 +75,14 @@ def test_a_text_is_its_own_nearest_neighbour(folders, vectors, name):
     np.testing.assert_allclose([near.similarity for near in second.found], wanted, atol=1e-5)
 
 
+def test_queries_may_be_texts_and_pairs(folders, vectors):
+    queries = [TextExample("1", "", "a deep kernel"), TextExample("2", "", "every", "shard")]
+    found = list(neighbours.find(folders["pretrained"], vectors["npy"], queries, 1))
+    (alone,) = neighbours.find(folders["pretrained"], vectors["npy"], queries[1:], 1)
+    assert found[0].found[0].texts == ("a deep kernel",)
+    assert found[1].found[0].id == alone.found[0].id
+
+
 def test_another_model_is_reported(folders, vectors):
     queries = [TextExample("1", "", "x")]
     with pytest.raises(InputError, match=r"its vectors are of another model than .*/joint; name"):

@@ -239,7 +239,7 @@ def test_a_file_that_was_changed_is_reported(tmp_path, kind):
     path.write_bytes(path.read_bytes()[:-1])
     with pytest.raises(InputError, match="is damaged, or was changed since it was written"):
         VectorFile(str(path))
-    with pytest.raises(InputError, match="was changed since it was made. Move it away"):
+    with pytest.raises(InputError, match="was changed since it was made. Remove .* to make"):
         writer_of(path, kind)
 
 

@@ -107,8 +107,11 @@ def by_heads_of(name, value):
 def test_encoders_of_model_garden(tmp_path, model, functional, root):
     arrays = garden_arrays(model, functional, root) | {"save_counter": np.array(1, np.int64)}
     save(tmp_path / "garden", arrays)
+    settings = {"lower_case": True, "strip_accents": False}
+    (tmp_path / "garden/tokenizer_config.json").write_text(json.dumps(settings))
     assert formats.detect(f"{tmp_path}/garden") is formats.Format.MODEL_GARDEN
     found = weights.read(f"{tmp_path}/garden")
+    assert found.tokenizer_settings == settings
     assert found.vocabulary.tokens == TOKENS
     encoder = {k: v for k, v in model.weights.items() if k.startswith("encoder/")}
     assert_same_weights(found.weights, encoder)

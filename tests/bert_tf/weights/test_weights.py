@@ -11,6 +11,7 @@ import safetensors.numpy
 import tensorflow as tf
 
 from bert_tf import weights
+from bert_tf.models.config import BertConfig
 from bert_tf.weights import Bundle, bundle, formats, own
 from bert_tf.weights.formats import Format
 from pipelines.common.errors import InputError
@@ -115,6 +116,21 @@ def test_the_two_gelus_come_over(tmp_path):
         assert weights.read(folder).config.hidden_act == ours
     with pytest.raises(InputError, match="gelu with tanh only"):
         weights.write(model, f"{tmp_path}/tf1", Format.TF1)
+
+
+@pytest.mark.parametrize(
+    ("model", "change", "message"),
+    [
+        ("openai-gpt-debug", {"hidden_act": "gelu_erf"}, "GPT has only gelu, gelu_tanh, relu"),
+        ("openai-gpt-debug", {"hidden_act": "tanh"}, "GPT has only gelu, gelu_tanh, relu"),
+        ("distilbert-debug", {"layer_norm_eps": 1e-5}, "layer_norm_eps"),
+    ],
+)
+def test_what_transformers_computes_otherwise_is_not_written(tmp_path, model, change, message):
+    config = dataclasses.replace(BertConfig.named(model, vocab_size=len(TOKENS)), **change)
+    with pytest.raises(InputError, match=message):
+        model = make_bundle(config, drop=(bundle.POOLER, bundle.NEXT_SENTENCE))
+        weights.write(model, f"{tmp_path}/out", Format.HUGGINGFACE)
 
 
 def edit(folder, change):

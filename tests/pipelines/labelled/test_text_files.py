@@ -152,12 +152,6 @@ def test_blocks_are_the_same_from_any_of_their_ends_on():
     assert len(alone) == 1
 
 
-def test_blocks_split_into_first_and_second_texts():
-    pairs = [TextExample("1", "", "a", "b"), TextExample("2", "", "c", "")]
-    assert text_files.split(pairs) == (["a", "c"], ["b", ""])
-    assert text_files.split([TextExample("1", "", "a")]) == (["a"], None)
-
-
 def test_what_texts_follow_from_names_no_path(tmp_path):
     path = write(tmp_path / "a.csv", "text\na\n")
     one = TextFile(path, {"text": "text"}).identity()
