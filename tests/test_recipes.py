@@ -81,6 +81,6 @@ def test_the_parts_of_the_day_fit_its_devices(settings):
     free = 0.9 * 12 * (1 << 30) - fits["fixed_bytes"]
     assert (
         int((free - 16 * fits["weights"]) / fits["bytes_a_sequence"])
-        == (fits["most_sequences"]["12 GB"])
+        == (fits["max_sequences"]["12 GB"])
     )
     assert part <= (free - 20 * fits["weights"]) / fits["bytes_a_sequence"]  # gradients are summed

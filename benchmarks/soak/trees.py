@@ -12,7 +12,7 @@ from tensorflow.core.protobuf import fingerprint_pb2, saved_model_pb2
 from bert_tf.training import checkpoints
 
 # Measured values in reports, histories and results.
-_MEASURED = ("seconds", "sequences_per_second", "peak_share", "input_wait_share")
+_MEASURED = ("seconds", "sequences_per_second", "peak_fraction", "input_wait_fraction")
 # Pictures and texts of measured values, and logs.
 _UNCOMPARED = ("curves.png", "jobs.txt", "log.txt", "report.md")
 # Files of a SavedModel: one has a random number, and the functions of the other are numbered with

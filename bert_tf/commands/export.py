@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from absl import flags
 
-from bert_tf.commands.flag_texts import DEV_HELP, MOST_LOSS_HELP, TASKS_HELP
+from bert_tf.commands.flag_texts import DEV_HELP, MAX_LOSS_HELP, TASKS_HELP
 from bert_tf.generation.settings import GenerationSettings
 from bert_tf.serving.plan import Precision
 from pipelines.common import flag_types
@@ -33,8 +33,8 @@ _PRECISION = flags.DEFINE(
     "int8: with the engines onnxruntime, openvino and litert; the SavedModel stays in float32.",
 )
 _DEV = flags.DEFINE_string("dev", "", DEV_HELP)
-_MOST_LOSS = flags.DEFINE(
-    flag_types.NumberParser(float, minimum=0), "most_loss", 0.005, MOST_LOSS_HELP
+_MAX_LOSS = flags.DEFINE(
+    flag_types.NumberParser(float, minimum=0), "max_loss", 0.005, MAX_LOSS_HELP
 )
 GenerationSettings.define_flags()
 
@@ -53,16 +53,18 @@ def main() -> None:
     from bert_tf.export import model_card, saved_model, sources
     from pipelines.common import path_lists
 
+    precision, check = Precision(_PRECISION.value), None
+    if _DEV.value and precision is Precision.FLOAT32:
+        raise InputError("--dev: is for a lower --precision, which is scored on it; leave it out.")
     given, entries = GenerationSettings.given_by_flags(), path_lists.entries(_TASKS.value)
     found = [_with_generation(source, given) for source in sources.find(entries)]
     writers = [source.task.generation if source.task else source.generation for source in found]
     if given and not any(writers):
         raise InputError(f"--{min(given)}: none of the models generates text; leave it out.")
-    precision, check = Precision(_PRECISION.value), None
     if precision is not Precision.FLOAT32:
         from bert_tf.serving.reduced_precision import ScoreCheck
 
-        check = ScoreCheck.from_flags(found, precision, _DEV.value, _MOST_LOSS.value)
+        check = ScoreCheck.from_flags(found, precision, _DEV.value, _MAX_LOSS.value)
     stored = "bfloat16" if precision is Precision.BFLOAT16 else "float32"
     path = saved_model.export(found, _OUTPUT.value, dtype=stored, check=check)
     manifest = saved_model.read_manifest(path)

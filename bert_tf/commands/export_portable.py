@@ -8,9 +8,10 @@ A report next to the files gives the differences of their answers from those of 
 
 from absl import flags
 
-from bert_tf.commands.flag_texts import DEV_HELP, MOST_LOSS_HELP, RUNTIMES, TASKS_HELP
+from bert_tf.commands.flag_texts import DEV_HELP, MAX_LOSS_HELP, RUNTIMES, TASKS_HELP
 from bert_tf.serving.plan import Precision
 from pipelines.common import flag_types
+from pipelines.common.errors import InputError
 
 _TASKS = flags.DEFINE_string("tasks", "", TASKS_HELP)
 _OUTPUT = flag_types.define_path("output", "savedmodels/portable", "Folder to write to.")
@@ -24,8 +25,8 @@ _PRECISION = flags.DEFINE(
     "Data type of the weights. int8: each task in int8, too, in the formats that keep all scores.",
 )
 _DEV = flags.DEFINE_string("dev", "", DEV_HELP)
-_MOST_LOSS = flags.DEFINE(
-    flag_types.NumberParser(float, minimum=0), "most_loss", 0.005, MOST_LOSS_HELP
+_MAX_LOSS = flags.DEFINE(
+    flag_types.NumberParser(float, minimum=0), "max_loss", 0.005, MAX_LOSS_HELP
 )
 
 
@@ -34,14 +35,16 @@ def main() -> None:
     from bert_tf.export import model_card, portable, sources
     from pipelines.common import path_lists
 
+    precision, check = Precision(_PRECISION.value), None
+    if _DEV.value and precision is Precision.FLOAT32:
+        raise InputError("--dev: is for a lower --precision, which is scored on it; leave it out.")
     formats = [portable.Runtime(name) for name in _FORMATS.value]
     found = sources.find(path_lists.entries(_TASKS.value))
-    precision, check = Precision(_PRECISION.value), None
     if precision is Precision.INT8:
         from bert_tf.serving.reduced_precision import ScoreCheck
 
         engines = [portable.ENGINES[runtime] for runtime in formats]
-        check = ScoreCheck.from_flags(found, precision, _DEV.value, _MOST_LOSS.value, engines)
+        check = ScoreCheck.from_flags(found, precision, _DEV.value, _MAX_LOSS.value, engines)
     report = portable.export(found, _OUTPUT.value, formats, check)
     for name, entry in report.items():
         largest = max(entry["largest_difference"].values())

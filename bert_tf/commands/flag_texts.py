@@ -14,7 +14,7 @@ DEV_HELP = (
     "Labelled files as TASK=FILE, separated by commas or blanks, on which a lower --precision "
     "must keep the scores. Not given: only for float32."
 )
-MOST_LOSS_HELP = (
+MAX_LOSS_HELP = (
     "Maximum loss of a task's main metric, whose best value is 1, with a lower --precision."
 )
 

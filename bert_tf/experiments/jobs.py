@@ -18,7 +18,7 @@ from bert_tf.finetuning import sweep
 from bert_tf.finetuning.settings import FineTuningSettings, Selection
 from bert_tf.models.encoder import BertEncoder
 from bert_tf.models.head_config import HeadConfig
-from bert_tf.pretraining import run
+from bert_tf.pretraining import first_weights, run
 from bert_tf.pretraining.settings import Phase, PretrainingSettings, RunOptions
 from bert_tf.training.loop import TrainingDivergedError
 from bert_tf.training.settings import OptimizerName
@@ -206,8 +206,8 @@ class ExamplesJob(Job):
             max_predictions_per_seq=max(1, round(_MASKED * plan.length)),
             dupe_factor=_COPIES,
             held_out_fraction=_HELD_OUT,
-            mask_share=self.masks[0],
-            random_share=self.masks[1],
+            mask_fraction=self.masks[0],
+            random_fraction=self.masks[1],
         )
         request = example_writer.ExampleRequest(
             input=plan.corpus,
@@ -224,6 +224,11 @@ class ExamplesJob(Job):
 class ModelJob(Job):
     """A job that leaves a model."""
 
+    @property
+    @abc.abstractmethod
+    def width(self) -> int:
+        """The width of the model."""
+
     def model(self, plan: ExperimentPlan) -> str:
         """The path of the model."""
         return f"{self.folder(plan)}/model"
@@ -239,6 +244,10 @@ class PretrainingJob(ModelJob):
     objective: Objective
     masks: tuple[float, float] = MASKS
     seed: int = 1
+
+    @property
+    def width(self) -> int:
+        return self.size.width
 
     @property
     def examples(self) -> ExamplesJob:
@@ -295,12 +304,16 @@ class PretrainingJob(ModelJob):
 
 @dataclasses.dataclass(frozen=True)
 class UntrainedJob(ModelJob):
-    """Writes a model of random weights, which shows what fine-tuning alone achieves."""
+    """Writes the first weights of pre-training, which show what fine-tuning alone achieves."""
 
     kind: ClassVar[str] = "untrained"
 
     size: ModelSize
     seed: int = 1
+
+    @property
+    def width(self) -> int:
+        return self.size.width
 
     @property
     def label(self) -> str:
@@ -314,9 +327,13 @@ class UntrainedJob(ModelJob):
         path = VocabularyJob().path(plan)
         tokenizer = registry.load_tokenizer(path)
         config = self.size.config(len(tokenizer.vocabulary))
+        config = config.with_initializer_range(_RECIPE["initializer_range"])
         keras.utils.set_random_seed(self.seed)
-        arrays = BertEncoder(config, name="encoder").arrays()
-        bundle = Bundle(config, arrays, tokenizer.vocabulary, tokenizer.settings)
+        encoder = BertEncoder(config, name="encoder")
+        positions = encoder.position_embeddings
+        rows, width = positions.shape
+        positions.assign(first_weights.sinusoids(rows, width, config.initializer_range))
+        bundle = Bundle(config, encoder.arrays(), tokenizer.vocabulary, tokenizer.settings)
         if not files.gfile.exists(self.model(plan)):
             weights.write(bundle, self.model(plan))
         return {"scores": {}}
@@ -334,6 +351,10 @@ class FineTuningJob(ModelJob):
     fraction: float | None = None  # of the pre-training steps after which the model is taken
     head: HeadConfig = HeadConfig()
     frozen: bool = False
+
+    @property
+    def width(self) -> int:
+        return self.init.width
 
     @property
     def label(self) -> str:
@@ -372,7 +393,7 @@ class FineTuningJob(ModelJob):
             # What is scored on dev must not be selected by it.
             selection=Selection.LAST,
             evaluations=0,
-            **plan.recipe(self.task, self.examples, self.frozen),
+            **plan.recipe(self.task, self.examples, self.width, self.frozen),
         )
         cache = f"{plan.folder}/cache"
         report = sweep.finetune(settings, self.model(plan), cache, tensorboard=False)

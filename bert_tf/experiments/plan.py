@@ -161,10 +161,11 @@ class ExperimentPlan:
         limits = (task.train_examples, self.max_examples, limit)
         return min(number for number in limits if number is not None)
 
-    def recipe(self, task: ExperimentTask, examples: int, frozen: bool = False) -> dict[str, Any]:
-        """Settings of fine-tuning for a task: with fewer examples for more epochs."""
+    def recipe(
+        self, task: ExperimentTask, examples: int, width: int, frozen: bool = False
+    ) -> dict[str, Any]:
+        """Settings of fine-tuning a model for a task: with fewer examples for more epochs."""
         epochs = _TUNING_STEPS * _TUNING_BATCH / max(1, examples)
-        width = self.size.width
         rate = 1e-3 if frozen or width <= 128 else 3e-4 if width < 512 else 5e-5
         return {
             "epochs": round(min(max(epochs, _MIN_EPOCHS), _MAX_EPOCHS)),

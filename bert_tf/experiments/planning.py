@@ -270,7 +270,7 @@ def _tuning_tokens(plan: ExperimentPlan) -> int:
     total = 0
     for job in jobs_of(plan, plan.studies):
         if isinstance(job, FineTuningJob):
-            recipe = plan.recipe(job.task, job.examples)
+            recipe = plan.recipe(job.task, job.examples, plan.size.width)
             examples = job.examples * recipe["epochs"] + job.task.dev_examples
             total += recipe["max_length"] * examples
     return total * len(plan.seeds)

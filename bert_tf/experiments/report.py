@@ -71,7 +71,7 @@ def _head(plan: ExperimentPlan, hours: float) -> str:
     counts = {task.name: plan.examples_of(task) for task in plan.tasks}
     tasks = [
         f"| {task.name} | {task.request.kind} | {counts[task.name]:,} | {task.dev_examples:,} | "
-        f"{task.tokens} | {plan.recipe(task, counts[task.name])['epochs']} |"
+        f"{task.tokens} | {plan.recipe(task, counts[task.name], plan.size.width)['epochs']} |"
         for task in plan.tasks
     ]
     return "\n".join(
@@ -180,7 +180,7 @@ def _scale(plan: ExperimentPlan) -> dict[str, Any]:
         "batch_size": plan.batch_size,
         "max_seq_length": plan.length,
         "seeds": plan.seeds,
-        "most_training_examples": plan.max_examples,
+        "max_training_examples": plan.max_examples,
         "precision": plan.precision,
     }
 

@@ -69,6 +69,9 @@ class Assembly:
     Attributes:
       models: one for each source, in their order.
       variables: all variables, in the order of their creation.
+
+    Raises:
+      InputError: two signatures have one name.
     """
 
     def __init__(self, sources: Sequence[ModelSource], dtype: str, portable: bool = False):
@@ -86,6 +89,13 @@ class Assembly:
             found = self._signatures(source, tokenizers[words], known[key], portable)
             number = list(known).index(key)
             self.models.append(ExportedModel(source, tokenizers[words], number, found))
+        names = [signature.name for signature in self.signatures]
+        for name in names:
+            if names.count(name) > 1 or name == "serving_default":
+                raise InputError(
+                    f"{name}: two signatures would have this name; give one of the tasks another "
+                    f"(TASKS='other_name=folder')."
+                )
 
     @property
     def signatures(self) -> list[Signature]:
@@ -172,13 +182,6 @@ class Exported:
     def __init__(self, sources: Sequence[ModelSource], dtype: str = "float32"):
         self.assembly = Assembly(sources, dtype)
         self.signatures = self.assembly.signatures
-        names = [signature.name for signature in self.signatures]
-        for name in names:
-            if names.count(name) > 1 or name == "serving_default":
-                raise InputError(
-                    f"{name}: two signatures would have this name; give one of the tasks another "
-                    f"(TASKS='other_name=folder')."
-                )
         self._traced: dict[str, _TracedSignature] = {}
         for model in self.assembly.models:
             computations: dict[str, Any] = {}

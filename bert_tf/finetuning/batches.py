@@ -113,7 +113,7 @@ def make_logits_function(
     """
     task, replicas = objective.task, strategy.num_replicas_in_sync
     beams = task.generation.beams if task.generation else 1  # which are sequences, too
-    most = max(1, _EVALUATION_BATCH // (beams * (task.most_sequences or 1)))  # rows in a batch
+    most = max(1, _EVALUATION_BATCH // (beams * (task.max_sequences or 1)))  # rows in a batch
     runs: dict[int, Any] = {}  # by number of rows
 
     def replica_logits(batch: dict[str, tf.Tensor]) -> tf.Tensor:

@@ -158,7 +158,7 @@ class Run:
         self._training = [*setup.data, *setup.unlabelled]
         self.schedule = batches.TaskOrder(self._training, settings.batch_size)
         self.total_steps = max(1, round(settings.epochs * self.schedule.steps_per_epoch))
-        warmup_steps = round(settings.warmup_share * self.total_steps)
+        warmup_steps = round(settings.warmup_fraction * self.total_steps)
         self.session = Session(
             setup.strategy,
             settings,

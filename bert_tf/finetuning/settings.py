@@ -91,7 +91,7 @@ class FineTuningSettings(TrainingSettings):
         minimum=0,
         below=1 << 31,
     )
-    warmup_share: float = setting(
+    warmup_fraction: float = setting(
         0.1,
         "Fraction of the steps in which the learning rate rises linearly from 0 to its peak.",
         minimum=0,
@@ -179,7 +179,7 @@ class FineTuningSettings(TrainingSettings):
         "given: all.",
         minimum=1,
     )
-    dev_share: float = setting(
+    dev_fraction: float = setting(
         0.1,
         "Fraction of the training data that becomes dev if there is no dev file; 0: none.",
         group=Group.SAVING,

@@ -286,7 +286,7 @@ def _choose(results: list[RunResult]) -> RunResult:
     if all(result["diverged"] for result in results):
         raise TrainingDivergedError(
             f"{results[0]['diverged']} Start anew with a lower --learning_rate or a longer warm-up "
-            "(--warmup_share), and another --output."
+            "(--warmup_fraction), and another --output."
         )
 
     def rank(group: list[RunResult]) -> tuple[float, float]:

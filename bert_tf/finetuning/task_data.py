@@ -117,7 +117,7 @@ def read_examples(request: TaskRequest, settings: FineTuningSettings) -> TaskExa
         if not _is_test(split)
     }
     task, parts = _with_label_names(task, request, parts, paths)
-    parts = _with_dev(task, parts, settings.dev_share)
+    parts = _with_dev(task, parts, settings.dev_fraction)
     if "train" not in parts:
         raise InputError(
             f"{request.data or 'the files named'}: no training data for {request.kind}. To predict "

@@ -61,7 +61,7 @@ class BertConfig(EncoderConfig):
     num_decoder_layers: Count = _option(0)  # the last layers, if they are a decoder (BART)
     pre_norm: Flag = _option(False)  # LayerNorm before each sub-layer and after the last (GPT-2)
     vocab_transform: Flag = _option(True)  # dense, norm, bias at the output vocabulary (not in GPT)
-    pooler_act: str | None = _option("tanh")  # None: no pooler, the first token's vector is used
+    pooler_act: str | None = _option("tanh")  # None: no pooler; a token's vector is used
     pooler_dropout: Rate = _option(0.0)  # dropout before the pooler, as in RoBERTa's heads
     head_dropout: Rate | None = _option(None)  # dropout of task heads; None: hidden_dropout_prob
     generator_size: Positive | None = _option(None)  # ELECTRA's generator: width / ours
@@ -195,11 +195,12 @@ class BertConfig(EncoderConfig):
 
     def with_dropout(self, rate: float) -> Self:
         """A copy with another dropout rate wherever it has one."""
+        of_pooler = self.pooler_dropout or FAMILIES[self.model_type].values.get("pooler_dropout")
         return dataclasses.replace(
             self,
             hidden_dropout_prob=rate,
             attention_probs_dropout_prob=rate,
-            pooler_dropout=rate if self.pooler_dropout else 0.0,
+            pooler_dropout=rate if of_pooler else 0.0,
             head_dropout=None if self.head_dropout is None else rate,
         )
 

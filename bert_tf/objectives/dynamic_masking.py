@@ -24,8 +24,8 @@ class DynamicMasking:
       vocab_size: size of the vocabulary, from which random tokens are drawn.
       max_predictions: maximum number of chosen tokens, by the length of the padded sequences.
       share: fraction of the tokens to choose.
-      mask_share: fraction of those chosen that become `mask_id`.
-      random_share: fraction of those chosen that become a random token; the rest is unchanged.
+      mask_fraction: fraction of those chosen that become `mask_id`.
+      random_fraction: fraction of those chosen that become a random token; the rest is unchanged.
     """
 
     special_ids: tuple[int, ...]
@@ -33,8 +33,8 @@ class DynamicMasking:
     vocab_size: int
     max_predictions: Mapping[int, int]
     share: float = 0.15
-    mask_share: float = 0.8
-    random_share: float = 0.1
+    mask_fraction: float = 0.8
+    random_fraction: float = 0.1
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "DynamicMasking":
@@ -98,7 +98,8 @@ class DynamicMasking:
         shape = tf.shape(labels)
         lot, other = draw(shape, seed, 1, LOTS), draw(shape, seed, 2, self.vocab_size)
         masked, changed = (
-            round(LOTS * part) for part in (self.mask_share, self.mask_share + self.random_share)
+            round(LOTS * part)
+            for part in (self.mask_fraction, self.mask_fraction + self.random_fraction)
         )
         return tf.where(lot < masked, self.mask_id, tf.where(lot < changed, other, labels))
 

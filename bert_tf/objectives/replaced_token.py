@@ -16,7 +16,7 @@ from bert_tf.objectives.base import Batch, LossSums, Scalars, score
 from bert_tf.objectives.dynamic_masking import DynamicMasking
 from bert_tf.objectives.masked_lm import MaskedLM
 
-_MASK_SHARE = 0.85  # of the chosen tokens; the others stay, none becomes a random token
+_MASK_FRACTION = 0.85  # of the chosen tokens; the others stay, none becomes a random token
 _LAMBDA = 50.0  # weight of the discriminator's loss (section 3.1)
 _DRAWS = "sampling_draws"  # a feature: int32 [batch, predictions], below dynamic_masking.LOTS
 _STREAM = 3  # of random numbers; masking has the others
@@ -53,7 +53,7 @@ class ReplacedToken(MaskedLM):
         cls, config: EncoderConfig, features: frozenset[str], masking: DynamicMasking, **kwargs
     ) -> Self:
         """Makes the objective, with ELECTRA's masking unless the examples have masks."""
-        changed = dataclasses.replace(masking, mask_share=_MASK_SHARE, random_share=0.0)
+        changed = dataclasses.replace(masking, mask_fraction=_MASK_FRACTION, random_fraction=0.0)
         return super().for_examples(config, features, changed, **kwargs)
 
     @property

@@ -34,7 +34,7 @@ def of_data(model: PretrainingObjective, data: PretrainingData, seed: int) -> di
       data: all examples.
       seed: of the order of the training examples to count in.
     """
-    random, found = data.held_out_random_share, {}
+    random, found = data.held_out_random_fraction, {}
     if random is not None and "next_sentence_labels" in model.features:
         found[f"{model.parts[-1]}_majority"] = max(random, 1 - random)
     found |= {

@@ -26,7 +26,7 @@ from pipelines.tokenizers import registry
 from pipelines.tokenizers.base import Tokenizer
 
 _USUAL_SIZE = "base"
-_MASKING = ("masked_lm_prob", "mask_share", "random_share")
+_MASKING = ("masked_lm_prob", "mask_fraction", "random_fraction")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,7 +36,7 @@ class PretrainingData:
     manifests: tuple[example_folder.ExampleManifest, ...]
     training: tuple[example_reader.ExampleFiles, ...]
     held_out: example_reader.ExampleFiles | None  # of the last phase that has any
-    held_out_random_share: float | None  # fraction of its pairs with a random second segment
+    held_out_random_fraction: float | None  # fraction of its pairs with a random second segment
     tokenizer: Tokenizer
     objective: Objective
     teacher: Bundle | None = None  # of a distillation
@@ -58,11 +58,11 @@ def open_data(settings: PretrainingSettings) -> PretrainingData:
             raise InputError(f"{folder}: was made for another objective than {folders[0]}.")
         vocabulary = example_folder.read_vocabulary(folder)
     _check_masking(folders, manifests)
-    held_out, random_share = None, None
+    held_out, random_fraction = None, None
     for folder, found in zip(folders, manifests, strict=True):
         if found["held_out"].get("records"):
             held_out = example_reader.open_examples(folder, held_out=True)
-            random_share = found["held_out"]["random_next_share"]
+            random_fraction = found["held_out"]["random_next_fraction"]
     tokenizer = registry.make(vocabulary, manifests[0]["tokenizer"], folders[0])
     objective = Objective(manifests[0]["settings"]["objective"])
     teacher = None
@@ -77,7 +77,7 @@ def open_data(settings: PretrainingSettings) -> PretrainingData:
         manifests,
         tuple(example_reader.open_examples(folder) for folder in folders),
         held_out,
-        random_share,
+        random_fraction,
         tokenizer,
         objective,
         teacher,
@@ -137,7 +137,7 @@ def model_config(settings: PretrainingSettings, data: PretrainingData) -> Encode
         config: EncoderConfig = distillation.student_config(settings, data.teacher.config)
         _check_vocabulary(config, len(data.tokenizer.vocabulary), settings)
     else:
-        config = _base_config(settings, len(data.tokenizer.vocabulary))
+        config = _base_config(settings, data.tokenizer)
     if settings.dropout is not None:
         config = config.with_dropout(settings.dropout)
     if settings.initializer_range is not None:
@@ -200,22 +200,33 @@ def _check_family(config: EncoderConfig, folder: str, data: PretrainingData) -> 
         )
 
 
-def _base_config(settings: PretrainingSettings, vocab_size: int) -> EncoderConfig:
+def _base_config(settings: PretrainingSettings, tokenizer: Tokenizer) -> EncoderConfig:
     """The configuration of a size, of a file, or of the model to start from.
 
     Raises:
       InputError: the vocabulary of the examples is larger.
     """
-    path, first = settings.model, settings.init_checkpoint
+    path, first, vocab_size = settings.model, settings.init_checkpoint, len(tokenizer.vocabulary)
     found = first_weights.read_config(first) if path is None and first else None
     if found is not None:
         config = found
     elif path is None or not path.endswith(".json"):
-        return configs.named(path or _USUAL_SIZE, vocab_size=vocab_size)
+        config = configs.named(path or _USUAL_SIZE, vocab_size=vocab_size)
+        if getattr(config, "position_offset", 0):  # of a RoBERTa: the id of padding, and one
+            config = _with_offset(config, tokenizer.pad_id + 1)
+        return config
     else:
         config = configs.load(path)
     _check_vocabulary(config, vocab_size, settings)
     return config
+
+
+def _with_offset(config: EncoderConfig, offset: int) -> EncoderConfig:
+    """The configuration of as many positions after another number of unused rows."""
+    if not isinstance(config, BertConfig) or config.num_decoder_layers:  # BART has a fixed number
+        return config
+    rows = config.max_length + offset
+    return dataclasses.replace(config, position_offset=offset, max_position_embeddings=rows)
 
 
 def _check_vocabulary(
@@ -247,8 +258,8 @@ def masking(data: PretrainingData) -> DynamicMasking:
         len(tokens.vocabulary),
         {found["max_seq_length"]: found["max_predictions_per_seq"] for found in settings},
         settings[0].get("masked_lm_prob", usual.masked_lm_prob),
-        settings[0].get("mask_share", usual.mask_share),
-        settings[0].get("random_share", usual.random_share),
+        settings[0].get("mask_fraction", usual.mask_fraction),
+        settings[0].get("random_fraction", usual.random_fraction),
     )
 
 

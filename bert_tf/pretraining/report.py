@@ -20,7 +20,7 @@ _MIN_DIFFERENCE = 0.01  # of two accuracies
 # Keys of a report other than metrics and their baselines.
 _OF_THE_RUN = frozenset(
     (
-        *("steps", "sequences_per_second", "input_wait_share", "seconds", "held_out_examples"),
+        *("steps", "sequences_per_second", "input_wait_fraction", "seconds", "held_out_examples"),
         *("parameters", "precision", "objective", "data", "weights_sha256", "masked_sentences"),
         "samples",
         "expected_gain",
@@ -71,7 +71,7 @@ def summary(report: dict[str, Any]) -> str:
     for name, value in metrics.items():
         text = f"{value:.1%}" if name.endswith(_FRACTIONS) else f"{value:.4g}"
         lines.append(f"  {name.replace('_', ' '):{width}}  {text}")
-    rate, waited = report["sequences_per_second"], report["input_wait_share"]
+    rate, waited = report["sequences_per_second"], report["input_wait_fraction"]
     speed = "" if rate is None else f"{rate:.0f} sequences/s, "
     speed += "" if waited is None else f"{waited:.1%} of the time waiting for input, "
     lines.append(f"{counted(report['steps'], 'step')}, {speed}{report['seconds']:.0f} s")

@@ -315,7 +315,7 @@ class _Run:
             "expected_gain": self._expected_gain(monitor),
             "steps": self.session.total_steps,
             "sequences_per_second": monitor.history.rate,
-            "input_wait_share": monitor.history.input_wait_share,
+            "input_wait_fraction": monitor.history.input_wait_fraction,
             "seconds": monitor.seconds(start_time),
             "held_out_examples": self.data.held_out.total if self.data.held_out else 0,
             "parameters": self.model.count_params(),

@@ -68,7 +68,7 @@ def connect(
         port = parts.port or _PORTS.get(parts.scheme)
     except ValueError:  # not a port
         port = None
-    if port is None or not parts.hostname:
+    if port is None or not parts.hostname or parts.scheme not in _PORTS:
         raise InputError(
             f"{address}: not an address of a server; use grpc://host:8500 or http://host:8501."
         )
@@ -92,7 +92,8 @@ class GrpcClient(Client):
         access: Access,
         secure: bool,
     ):
-        self._target, self._model, self._version = target, model, version
+        self._address = f"grpc{'s' if secure else ''}://{target}"
+        self._model, self._version = model, version
         self._timeout, self._metadata = timeout, list(access.headers.items())
         self._grpc = optional.load("grpc", "serving")
         self._messages = optional.load("tensorflow_serving.apis.predict_pb2", "serving")
@@ -118,7 +119,7 @@ class GrpcClient(Client):
         try:
             response = self._stub.Predict(request, self._timeout, self._metadata)
         except self._grpc.RpcError as error:
-            raise InputError(f"grpc://{self._target}: {self._reason(error)}") from error
+            raise InputError(f"{self._address}: {self._reason(error)}") from error
         return {name: tf.make_ndarray(value) for name, value in response.outputs.items()}
 
     def _reason(self, error: Any) -> str:
@@ -190,7 +191,7 @@ class RestClient(Client):
             cause = getattr(error, "reason", error)
             reason = f"{_UNREACHABLE} ({cause})"
             if data and isinstance(cause, BrokenPipeError | ConnectionResetError):
-                reason = f"{cause}; the request may be larger than --most_bytes of the server."
+                reason = f"{cause}; the request may be larger than --max_bytes of the server."
             if isinstance(error, TimeoutError) or isinstance(cause, TimeoutError):
                 reason = f"no answer within {self._timeout:g} s."
             raise InputError(f"{self._base}: {reason}") from error

@@ -9,6 +9,7 @@ import math
 import os
 import queue
 from collections.abc import Callable, Mapping, Sequence
+from importlib import metadata
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,12 +22,13 @@ from bert_tf.models import fused_ops
 from bert_tf.models.base_config import EncoderConfig
 from bert_tf.serving.plan import EngineName, Precision
 from bert_tf.tasks.signatures import Computation, Tensors
-from pipelines.common import files, json_files, optional
+from pipelines.common import files, json_files, machine, optional
 from pipelines.common.errors import InputError
 from pipelines.common.machine import cores
 from pipelines.tokenizers.packing import MODEL_INPUTS
 
 _FORMAT = 5  # of converted models; those of another format are converted again
+_PACKAGES = ("bert-tf", "tensorflow", "onnxruntime", "openvino", "ai-edge-litert", "tf2onnx")
 _MAX_DIFFERENCE = 1e-3  # of float32 results between engines
 _SHAPES = ((1, 8), (3, 24))  # sequences and tokens for the comparison
 
@@ -43,6 +45,12 @@ class Batch(NamedTuple):
 Compute = Callable[[Batch], Sequence[np.ndarray]]
 
 
+def environment() -> list[str | None]:
+    """The processor and the versions of packages, on which results and speed depend."""
+    versions = {each.name: each.version for each in metadata.distributions()}
+    return [machine.processor(), *map(versions.get, _PACKAGES)]
+
+
 class ConvertedModels:
     """The converted models of an export, cached in a folder on a local disk."""
 
@@ -51,10 +59,9 @@ class ConvertedModels:
 
     @functools.cached_property
     def _key(self) -> str:
-        """Checksum of the export and of the format of conversions."""
-        sums = saved_model.sums(self._export)
-        lines = "".join(f"{sums[name]} {name}\n" for name in sorted(sums))
-        return hashlib.sha256(f"{_FORMAT}\n{lines}".encode()).hexdigest()[:16]
+        """Checksum of the export, of the format of conversions, and of what decides the results."""
+        values = [_FORMAT, environment(), saved_model.sums(self._export)]
+        return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:16]
 
     def path(self, name: str, convert: Callable[[], bytes]) -> str:
         """The file of a model; `convert` makes its contents if it does not exist."""

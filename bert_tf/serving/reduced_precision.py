@@ -28,7 +28,7 @@ class ScoreCheck:
       sources: the exported models.
       precision: lower than float32.
       dev: labelled files by task.
-      most_loss: maximum loss of a task's main metric, which is 1 at best.
+      max_loss: maximum loss of a task's main metric, which is 1 at best.
       engines: those to score, if they are installed; None: all that have this precision.
 
     Raises:
@@ -39,7 +39,7 @@ class ScoreCheck:
     sources: Sequence[ModelSource]
     precision: Precision
     dev: Mapping[str, str]
-    most_loss: float
+    max_loss: float
     engines: Sequence[str] | None = None
 
     @classmethod
@@ -48,12 +48,12 @@ class ScoreCheck:
         sources: Sequence[ModelSource],
         precision: Precision,
         dev: str,
-        most_loss: float,
+        max_loss: float,
         engines: Sequence[str] | None = None,
     ) -> Self:
         """The check for a value of the flag --dev."""
         named = command_line.pairs(path_lists.entries(dev), "--dev")
-        return cls(sources, precision, named, most_loss, engines)
+        return cls(sources, precision, named, max_loss, engines)
 
     def __post_init__(self) -> None:
         names = [task.name for task in self._tasks]
@@ -127,9 +127,7 @@ class ScoreCheck:
                 )
                 for task in self._tasks
             ]
-            losses = [
-                _loss(each) for each in found if each["full"] - each["score"] > self.most_loss
-            ]
+            losses = [_loss(each) for each in found if each["full"] - each["score"] > self.max_loss]
             kept += [] if losses else found
             lost += losses
             for line in losses:
@@ -139,7 +137,7 @@ class ScoreCheck:
         if not kept or (needed and kept[0]["engine"] != EngineName.TENSORFLOW):
             raise InputError(
                 f"--precision={self.precision}: scores are not kept ({'; '.join(lost)}); export in "
-                "float32, or allow a larger --most_loss."
+                "float32, or allow a larger --max_loss."
             )
         return kept
 

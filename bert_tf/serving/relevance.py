@@ -17,20 +17,27 @@ def inputs(names: Sequence[str], query: str, texts: Sequence[str]) -> dict[str, 
     return {"text_a": [query] * len(texts), "text_b": texts}
 
 
-def scores(outputs: Mapping[str, np.ndarray]) -> np.ndarray:
-    """Relevance [texts]: the score, or the probability of the second label or of the choice."""
+def scores(outputs: Mapping[str, np.ndarray], task: Mapping[str, Any]) -> np.ndarray:
+    """Relevance [texts]: the score, or the probability of the relevant label or of the choice."""
     if "choice" in outputs:
         return outputs["probabilities"][0]
-    return outputs["score"] if "score" in outputs else outputs["probabilities"][:, 1]
+    return outputs["score"] if "score" in outputs else outputs["probabilities"][:, label(task)]
+
+
+def label(task: Mapping[str, Any]) -> int:
+    """Which of two labels means that texts belong together: "entailment", or else the second."""
+    return 0 if task["labels"][0] == "entailment" else 1
 
 
 def signature(manifest: saved_model.Manifest) -> str | None:
-    """The signature of an export that ranks texts; None: there is none."""
+    """The signature that ranks texts, preferably one of choices; None: there is none."""
     tasks = saved_model.tasks_of(manifest)
-    for name, described in manifest["signatures"].items():
-        if list(described["inputs"]) in (_PAIRS, _CHOICES) and ranks(tasks.get(name)):
-            return name
-    return None
+    found = {
+        name: list(described["inputs"])
+        for name, described in manifest["signatures"].items()
+        if list(described["inputs"]) in (_PAIRS, _CHOICES) and ranks(tasks.get(name))
+    }
+    return min(found, key=lambda name: found[name] != _CHOICES, default=None)
 
 
 def ranks(task: Mapping[str, Any] | None) -> bool:

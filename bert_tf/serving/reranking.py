@@ -11,8 +11,8 @@ def load(model: str) -> Callable[[str, Sequence[str]], list[float]]:
     """A function from a query and texts to the relevance of each text.
 
     Args:
-      model: a model or an export with a task of choices; or with one of pairs: of two labels, of
-        which the second says that they belong together, or of a score.
+      model: a model or an export with a task of choices; or with one of pairs: of a score, or of
+        two labels, of which "entailment" or else the second says that they belong together.
 
     Raises:
       InputError: it has no such task.
@@ -29,9 +29,10 @@ def load(model: str) -> Callable[[str, Sequence[str]], list[float]]:
         if described["shape"] == "choice":
             (chosen,) = predict([ChoiceExample("0", "--rerank", query, tuple(texts))])
             return chosen.probabilities.tolist()
+        column = relevance.label(described) if described["labels"] else 0
         pairs = [TextExample(str(n), "--rerank", query, text) for n, text in enumerate(texts)]
         return [
-            found if isinstance(found, float) else float(found.probabilities[1])
+            found if isinstance(found, float) else float(found.probabilities[column])
             for found in predict(pairs)
         ]
 

@@ -8,13 +8,11 @@ import dataclasses
 import hashlib
 import itertools
 import json
-import platform
 import subprocess
 import sys
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from importlib import metadata
 from typing import Any, NamedTuple
 
 import msgspec
@@ -33,9 +31,7 @@ from pipelines.common import files, json_files
 from pipelines.common.errors import InputError
 from pipelines.common.machine import cores
 
-_FORMAT = 8  # of the cached plans, and of the measurement
-_PACKAGES = ("tensorflow", "onnxruntime", "openvino", "ai-edge-litert")
-_PROCESSOR = ("model name", "flags", "CPU part", "Features")  # lines of /proc/cpuinfo
+_FORMAT = 9  # of the cached plans, and of the measurement
 _SLOW = (EngineName.LITERT,)  # slower than another engine on every machine measured so far
 _TWO_THREAD_COUNTS = 1.1  # they hold the weights twice, so they must be faster by this factor
 _LENGTHS = (8, 96, 24, 48, 128, 16, 64, 32)  # tokens
@@ -270,25 +266,13 @@ def _batch(length: int) -> Batch:
 def _key(path: str, plans: Sequence[ExecutionPlan]) -> str:
     """Checksum of the models' sizes, the machine, the packages, and the plans to choose from."""
     manifest: Any = saved_model.read_manifest(path)
-    packages = {each.name: each.version for each in metadata.distributions()}
     values = {
         "format": _FORMAT,
         "models": [[model["config"], model["tasks"]] for model in manifest["models"]],
         "plans": [dataclasses.asdict(plan) for plan in plans],
-        "machine": [_processor(), cores()],
-        "packages": [packages.get(name) for name in _PACKAGES],
+        "machine": [*engines.environment(), cores()],
     }
     return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:16]
-
-
-def _processor() -> str:
-    """The processor's name and instruction sets."""
-    try:
-        with open("/proc/cpuinfo") as file:  # gfile reads nothing: the file has no length
-            lines = file.read().splitlines()
-    except OSError:
-        return platform.processor() or platform.machine()
-    return "\n".join(sorted({line for line in lines if line.startswith(_PROCESSOR)}))
 
 
 if __name__ == "__main__":

@@ -173,7 +173,7 @@ class Task(abc.ABC):
         return self
 
     @property
-    def most_sequences(self) -> int | None:
+    def max_sequences(self) -> int | None:
         """The number of sequences that no row exceeds; None: that of the data."""
         return 1
 

@@ -22,8 +22,8 @@ from pipelines.common.errors import InputError
 
 Head = TaskHead | VocabularyHead | SentenceHead
 TEACHER = "teacher_logits"  # a feature of batches in task distillation
-_TEACHER_SHARE = 0.5  # of the loss; the labels have the rest
-_LANGUAGE_SHARE = 0.5  # factor of the loss of next tokens in fine-tuning a GPT
+_TEACHER_FRACTION = 0.5  # of the loss; the labels have the rest
+_LANGUAGE_FRACTION = 0.5  # factor of the loss of next tokens in fine-tuning a GPT
 
 
 class HeadShape(NamedTuple):
@@ -261,7 +261,7 @@ class TaskObjective:
         mean = tf.math.divide_no_nan(loss, totals["total"])
         if self._language_model and training and not self.task.layer_outputs(batch):
             of_tokens = self._language_loss(outputs["sequence_output"], batch)
-            mean += _LANGUAGE_SHARE * tf.math.divide_no_nan(of_tokens, totals["tokens"])
+            mean += _LANGUAGE_FRACTION * tf.math.divide_no_nan(of_tokens, totals["tokens"])
         return mean, counts
 
     def _language_loss(self, sequence: tf.Tensor, batch: Batch) -> tf.Tensor:
@@ -285,7 +285,7 @@ class TaskObjective:
         if "labels" not in batch:
             return of_teacher
         of_labels = self.task.losses(logits, batch)
-        return _TEACHER_SHARE * of_teacher + (1 - _TEACHER_SHARE) * of_labels
+        return _TEACHER_FRACTION * of_teacher + (1 - _TEACHER_FRACTION) * of_labels
 
     def metrics_of(self, counts: Mapping[str, float]) -> dict[str, float]:
         """The mean loss."""

@@ -21,7 +21,7 @@ class SequencesTask(Task):
     """
 
     @property
-    def most_sequences(self) -> int | None:
+    def max_sequences(self) -> int | None:
         """The number of sequences that no row exceeds; None: that of the data."""
         return None
 
@@ -53,7 +53,7 @@ class SequencesTask(Task):
             return super().assemble(features, rows, size)
         splits, lengths = features["input_word_ids"].splits, features[_LENGTHS]
         chosen = lengths.lengths if self.fixed_length else lengths.lengths[rows]
-        fixed = self.most_sequences if self.fixed_length else None
+        fixed = self.max_sequences if self.fixed_length else None
         count, sequences = fixed or int(chosen.max()), []
         for row in rows:
             ends = splits[row] + np.cumsum(lengths.row(row))

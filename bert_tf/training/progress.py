@@ -27,27 +27,27 @@ class Point(NamedTuple):
     sequences_per_second: float
     seconds: float  # since the start, in all processes of the run
     phase: int | None = None  # of a run with several phases
-    peak_share: float | None = None  # fraction of the peak operations per second
-    input_wait_share: float | None = None  # fraction of the time spent waiting for batches
+    peak_fraction: float | None = None  # fraction of the peak operations per second
+    input_wait_fraction: float | None = None  # fraction of the time spent waiting for batches
 
     def text(self) -> str:
         """The point as text for the progress bar."""
         known = {name: value for name, value in self.metrics.items() if not math.isnan(value)}
         parts = [metric_text(name, value) for name, value in known.items()]
         parts.append(f"{self.sequences_per_second:,.0f} seq/s")
-        if self.peak_share is not None:
-            parts.append(f"{self.peak_share:.0%} of peak FLOP/s")
-        if self.input_wait_share is not None:
-            parts.append(f"{self.input_wait_share:.0%} waiting for input")
+        if self.peak_fraction is not None:
+            parts.append(f"{self.peak_fraction:.0%} of peak FLOP/s")
+        if self.input_wait_fraction is not None:
+            parts.append(f"{self.input_wait_fraction:.0%} waiting for input")
         return ", ".join(parts)
 
     def curves(self) -> dict[str, float]:
         """All values that have a curve, by name."""
         speed = {"sequences_per_second": self.sequences_per_second}
-        if self.peak_share is not None:
-            speed["peak_share"] = self.peak_share
-        if self.input_wait_share is not None:
-            speed["input_wait_share"] = self.input_wait_share
+        if self.peak_fraction is not None:
+            speed["peak_fraction"] = self.peak_fraction
+        if self.input_wait_fraction is not None:
+            speed["input_wait_fraction"] = self.input_wait_fraction
         rate = {"learning_rate": self.learning_rate}
         return self.metrics | rate | speed | {"seconds": self.seconds}
 
@@ -72,8 +72,8 @@ class Point(NamedTuple):
             sequences_per_second=values.pop("sequences_per_second"),
             seconds=values.pop("seconds"),
             phase=None if phase is None else int(phase),
-            peak_share=values.pop("peak_share", None),
-            input_wait_share=values.pop("input_wait_share", None),
+            peak_fraction=values.pop("peak_fraction", None),
+            input_wait_fraction=values.pop("input_wait_fraction", None),
             metrics=values,
         )
 
@@ -122,15 +122,15 @@ class History:
         return statistics.median(rates) if rates else math.nan
 
     @property
-    def input_wait_share(self) -> float:
+    def input_wait_fraction(self) -> float:
         """The fraction of training time spent waiting for batches; NaN if unknown.
 
         Points are weighted by the time per sequence.
         """
         known = [
-            (point.input_wait_share, 1 / point.sequences_per_second)
+            (point.input_wait_fraction, 1 / point.sequences_per_second)
             for point in self.points
-            if point.input_wait_share is not None
+            if point.input_wait_fraction is not None
         ]
         seconds = sum(each for _, each in known)
         return sum(share * each for share, each in known) / seconds if known else math.nan

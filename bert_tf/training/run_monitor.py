@@ -116,7 +116,7 @@ class RunMonitor:
         counts: Sequence[loop.Counts],
         batch_size: int,
         phase: int | None = None,
-        peak_share: float | None = None,
+        peak_fraction: float | None = None,
     ) -> None:
         """Records and shows the steps since the last call.
 
@@ -125,7 +125,7 @@ class RunMonitor:
           counts: of each step since the last call.
           batch_size: sequences of a step.
           phase: the phase of the steps, if there are several.
-          peak_share: fraction of the devices' peak operations per second that one sequence per
+          peak_fraction: fraction of the devices' peak operations per second that one sequence per
             second takes; None: not known.
         """
         seconds = time.perf_counter() - self._lap
@@ -140,7 +140,7 @@ class RunMonitor:
             rate,
             self.seconds(),
             phase,
-            None if peak_share is None else rate * peak_share,
+            None if peak_fraction is None else rate * peak_fraction,
             waited / seconds,
         )
         self.history.add(point)

@@ -58,5 +58,5 @@ def main() -> None:
         f"{request.output}: {counted(records, 'training example')} and "
         f"{manifest['held_out'].get('records', 0):,} held out, from "
         f"{counted(manifest['text']['documents'], 'document')}; "
-        f"{manifest['text']['unknown_share']:.3%} unknown; {seconds:.1f} s"
+        f"{manifest['text']['unknown_fraction']:.3%} unknown; {seconds:.1f} s"
     )

@@ -85,7 +85,7 @@ def _read_file(path: str, known: flags.FlagValues, above: tuple[str, ...] = ()) 
     if path in above:
         raise InputError(f"{path}: this flag file includes itself")
     try:
-        with open(path, encoding="utf-8") as file:
+        with open(path, encoding="utf-8-sig") as file:
             lines = file.read().splitlines()
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"

@@ -236,6 +236,12 @@ def _removed_after_error(partial: str, path: str) -> Iterator[None]:
         raise
 
 
+def is_same(path: str, other: str) -> bool:
+    """Whether two paths are those of one file, perhaps by a link."""
+    both = os.path.exists(path) and os.path.exists(other)  # on this machine
+    return path == other or (both and os.path.samefile(path, other))
+
+
 def is_disk_full(error: BaseException) -> bool:
     """Whether an error of Python or TensorFlow means that no space was left."""
     text = str(error).lower()

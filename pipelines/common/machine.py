@@ -2,11 +2,24 @@
 
 import math
 import os
+import platform
 
 from pipelines.common.errors import InputError
 
 _CPU_LIMIT = "/sys/fs/cgroup/cpu.max"  # a quota and its period, in microseconds
 _MEMORY_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+
+_PROCESSOR = ("model name", "flags", "CPU part", "Features")  # lines of /proc/cpuinfo
+
+
+def processor() -> str:
+    """The processor's name and instruction sets."""
+    try:
+        with open("/proc/cpuinfo") as file:
+            lines = file.read().splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    return "\n".join(sorted({line for line in lines if line.startswith(_PROCESSOR)}))
 
 
 def cores() -> int:

@@ -59,8 +59,7 @@ def check_file(path: str, source: str) -> None:
     """Raises InputError if a file to write is a folder, or the file of the texts that are read."""
     if files.gfile.isdir(path):
         raise InputError(f"{path}: is a folder; name a file to write (--output, OUT=).")
-    both = os.path.exists(path) and os.path.exists(source)  # on this machine
-    if path == source or (both and os.path.samefile(path, source)):
+    if files.is_same(path, source):
         raise InputError(f"{path}: is the file of the texts; name another file (--output, OUT=).")
 
 

@@ -27,11 +27,12 @@ def format_of(head: bytes, path: str) -> str:
             "--format=sentences to read each line as it is."
         )
     lines = head.removeprefix(codecs.BOM_UTF8).decode("utf-8", errors="replace").split("\n")
-    is_cut = len(head) == SAMPLE_BYTES and len(lines) == 1
-    if len(head) == SAMPLE_BYTES and not is_cut:
+    # The last line is cut off; it is left out unless it is most of what there is.
+    if len(head) == SAMPLE_BYTES and 2 * len(lines[-1].encode()) < SAMPLE_BYTES:
         lines.pop()
     stripped = [line.strip() for line in lines]
     filled = [line for line in stripped if line]
+    is_cut = len(head) == SAMPLE_BYTES and len(filled) == 1
     if filled and (_BEGINS_OBJECT.match(filled[0]) if is_cut else _is_json_object(filled[0])):
         return "jsonl"
     if _BEGINS_JSON.match("".join(filled[:3])):

@@ -248,9 +248,10 @@ def _json_documents(lines: "_Lines", text_field: str) -> Iterator[list[str]]:
             raise InputError(
                 f"{lines.place()}: no field {text_field!r}; name it with --text_field."
             )
-        if not isinstance(record[text_field], str):
+        text = record[text_field] or ""  # null is an empty text, as in tables
+        if not isinstance(text, str):
             raise InputError(f"{lines.place()}: field {text_field!r} is not a string.")
-        yield sentences.prose_sentences(record[text_field].strip(), unwrap=False)
+        yield sentences.prose_sentences(text.strip(), unwrap=False)
 
 
 class _Lines:

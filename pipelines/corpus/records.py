@@ -90,7 +90,8 @@ def _check_column(schema: Any, field: str, path: str) -> None:
             f"{path}: no column {field!r}; name one of {', '.join(known)} with --text_field."
         )
     kind = schema.field(field).type
-    if not (arrow.types.is_string(kind) or arrow.types.is_large_string(kind)):
+    types = arrow.types
+    if not (types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)):
         raise InputError(f"{path}: column {field!r} has no texts, but values of type {kind}.")
 
 

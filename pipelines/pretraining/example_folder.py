@@ -38,7 +38,7 @@ class PartEntry(TypedDict):
 
     shards: list[ShardEntry]
     records: NotRequired[_Count]
-    random_next_share: NotRequired[float]
+    random_next_fraction: NotRequired[float]
 
 
 class SettingsEntry(TypedDict):
@@ -50,8 +50,8 @@ class SettingsEntry(TypedDict):
     masked_lm_prob: NotRequired[float]
     sequences: NotRequired[SequenceKind]
     masking: NotRequired[Masking]
-    mask_share: NotRequired[float]
-    random_share: NotRequired[float]
+    mask_fraction: NotRequired[float]
+    random_fraction: NotRequired[float]
 
 
 class InputEntry(TypedDict):
@@ -169,6 +169,15 @@ def finish(output: str, result: dict[str, Any]) -> None:
         raise InputError(f"{lost}: is missing since it was written; run the same command again.")
     begun = manifest.read_sealed(f"{output}/{BEGUN}", dict[str, Any])
     manifest.write_sealed(f"{output}/{MANIFEST}", result | _given(begun))
+    files.remove_tree(f"{output}/{UNFINISHED}")
+
+
+def withdraw(output: str) -> None:
+    """Removes what a command wrote whose settings do not suit the corpus; others may follow."""
+    if not _given(manifest.read_sealed(f"{output}/{BEGUN}", dict[str, Any])):
+        for name in registry.all_files():
+            if files.gfile.exists(f"{output}/{name}"):
+                files.gfile.remove(f"{output}/{name}")
     files.remove_tree(f"{output}/{UNFINISHED}")
 
 

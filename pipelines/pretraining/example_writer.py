@@ -83,6 +83,11 @@ def write(request: ExampleRequest, runner: Runner | None = None) -> dict[str, An
     _check_vocabulary(request, tokens)
     corpus_files = reader.open_corpus(request.input, request.file_format)
     paths = [request.vocab, *(file.path for file in corpus_files)]
+    if any(files.is_same(request.vocab, file.path) for file in corpus_files):
+        raise InputError(
+            f"{request.vocab}: the vocabulary is among the files of the corpus; move it to another "
+            "folder, or name the files more precisely (--input)."
+        )
     inputs = [*paths, *(f"{path}.json" for path in paths)]  # with their manifests
     known = [f"{name}*" for name in NEIGHBOURS]
     outputs.check_folder(
@@ -129,6 +134,9 @@ def _write(
     }
     finished = example_folder.finished_manifest(request.output, identity, tokens.vocabulary)
     if finished is not None:
+        names = (f"{request.output}/{name}" for name in tokens.vocabulary.files)
+        if not all(map(files.gfile.exists, names)):
+            tokens.vocabulary.save(request.output)
         files.remove_tree(f"{request.output}/{UNFINISHED}")  # a killed command may have left it
         logging.info("%s is complete; nothing to do.", request.output)
         return finished
@@ -140,7 +148,11 @@ def _write(
         store, distinct = _deduplicated(workers, store)
         repeated = {f"duplicate_{name}": counts[name] - count for name, count in distinct.items()}
         text["counts"], counts = counts | repeated, counts | distinct
-    plan = plan_shards(counts, store, request.settings, workers)
+    try:
+        plan = plan_shards(counts, store, request.settings, workers)
+    except InputError:
+        example_folder.withdraw(request.output)
+        raise
     shards = _write_shards(workers, request, store, plan)
     # Lost workers may have begun files on file systems where this is noticed only now.
     for pattern in files.LEFT_BEHIND:
@@ -176,7 +188,7 @@ def _warn(
             "%d of %d documents have one sentence, which has no next one: in %.0f %% of the "
             "examples the next sentence is random, so that there is little to learn from it. Use "
             "--objective=mlm, or check the format (--format).",
-            *(single, documents, 100 * result["train"]["random_next_share"]),
+            *(single, documents, 100 * result["train"]["random_next_fraction"]),
         )
 
 
@@ -289,7 +301,7 @@ def _manifest(
 ) -> dict[str, Any]:
     """Returns the manifest with statistics; raises InputError if there are no training examples."""
     text: dict[str, float] = {**counts, "held_out_documents": plan.held_out_documents}
-    text["unknown_share"] = text["unknown_tokens"] / text["tokens"]
+    text["unknown_fraction"] = text["unknown_tokens"] / text["tokens"]
     train = _statistics([shard for shard in shards if not shard["held_out"]])
     if not train["records"]:
         raise InputError(
@@ -319,11 +331,11 @@ def _statistics(shards: Sequence[ShardSummary]) -> dict[str, Any]:
     records, predictions = total.get("records", 0), total.get("predictions", 0)
     if records:
         total["mean_length"] = total["tokens"] / records
-        total["random_next_share"] = total["random_next"] / records
+        total["random_next_fraction"] = total["random_next"] / records
     if predictions:
         total["predictions_per_token"] = predictions / total["tokens"]
         for outcome in ("masked", "random_token", "kept"):
-            total[f"{outcome}_share"] = total[outcome] / predictions
+            total[f"{outcome}_fraction"] = total[outcome] / predictions
     total["shards"] = [
         {"file": shard["file"], "records": shard["counts"]["records"], "bytes": shard["bytes"]}
         for shard in shards

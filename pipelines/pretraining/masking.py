@@ -80,8 +80,8 @@ def mask(
         settings.max_predictions_per_seq,
         settings.whole_word_mask,
         settings.max_ngram,
-        settings.mask_share,
-        settings.mask_share + settings.random_share,
+        settings.mask_fraction,
+        settings.mask_fraction + settings.random_fraction,
         rng,
     )
 

@@ -31,7 +31,7 @@ class _Noises(NamedTuple):
     rotate: bool
     share: float
     mean_span: float
-    random_share: float
+    random_fraction: float
 
 
 def noise(
@@ -45,9 +45,9 @@ def noise(
     """Noises sequences; special tokens stay.
 
     Infilling replaces spans of words by one mask each. Their lengths have a Poisson distribution
-    and sum to `noise_share` of the words, rounded up; a span of no word inserts a mask. Spans begin
-    at words drawn without replacement, so some overlap. `random_share` of the masks is a random
-    token instead. Masking and deletion hide single tokens.
+    and sum to `noise_fraction` of the words, rounded up; a span of no word inserts a mask. Spans
+    begin at words drawn without replacement, so some overlap. `random_fraction` of the masks is a
+    random token instead. Masking and deletion hide single tokens.
 
     Args:
       sequences: the sequences, which do not change.
@@ -66,9 +66,9 @@ def noise(
         masking,
         deletion,
         rotation,
-        settings.noise_share,
+        settings.noise_fraction,
         settings.mean_span,
-        settings.random_share,
+        settings.random_fraction,
     )
     ids, lengths = sequences.word_ids, sequences.lengths
     return Noised(*_noise(ids, lengths, sentence_starts, special, begins_word, noises, rng))
@@ -115,9 +115,9 @@ def _drawn(count, wanted, rng):
 
 
 @compiled
-def _mask_of(special, random_share, rng):
+def _mask_of(special, random_fraction, rng):
     """The mask token, or sometimes a random one."""
-    if rng.random() < random_share:
+    if rng.random() < random_fraction:
         return int(rng.random() * special.vocab_size)
     return special.mask
 
@@ -141,7 +141,7 @@ def _infilled(tokens, begins, special, noises, room, counts, rng):
     result = tokens.copy()
     chosen = _drawn(len(words), spans, rng)
     for span in range(spans):
-        result[words[chosen[span]]] = _mask_of(special, noises.random_share, rng)
+        result[words[chosen[span]]] = _mask_of(special, noises.random_fraction, rng)
     for span in range(spans):
         at = words[chosen[span]] + 1
         left = lengths[span]
@@ -160,7 +160,7 @@ def _infilled(tokens, begins, special, noises, room, counts, rng):
     at = 0
     for place in range(len(longer)):
         if rng.random() * (len(longer) - place) < inserts:
-            longer[place] = _mask_of(special, noises.random_share, rng)
+            longer[place] = _mask_of(special, noises.random_fraction, rng)
             inserts -= 1
         else:
             longer[place] = result[at]
@@ -178,7 +178,7 @@ def _hidden(tokens, special, noises, counts, rng):
         if noises.delete:
             kept[places[draw]] = False
         else:
-            result[places[draw]] = _mask_of(special, noises.random_share, rng)
+            result[places[draw]] = _mask_of(special, noises.random_fraction, rng)
     counts[0] += len(places)
     counts[1] += wanted
     counts[2] += wanted

@@ -136,10 +136,10 @@ class ExampleSettings(Settings):
         "When masks are drawn: static, now; dynamic, in every training step (RoBERTa; only for "
         "mlm).",
     )
-    mask_share: float = setting(
+    mask_fraction: float = setting(
         0.8, "Fraction of the tokens to predict that become the mask token.", minimum=0, maximum=1
     )
-    random_share: float = setting(
+    random_fraction: float = setting(
         0.1,
         "Fraction of the tokens to predict that become a random token; the remaining ones do not "
         "change. In denoising, the fraction of the masks.",
@@ -151,7 +151,7 @@ class ExampleSettings(Settings):
         "Noises of denoising, in a list: permutation of sentences; infilling, one mask in place of "
         "each of some spans of words, or masking or deletion of tokens; rotation of the text.",
     )
-    noise_share: float = setting(
+    noise_fraction: float = setting(
         0.3,
         "Fraction of the words that spans of infilling hide, or of the tokens that masking or "
         "deletion hides.",
@@ -172,11 +172,11 @@ class ExampleSettings(Settings):
                 f"--max_predictions_per_seq={self.max_predictions_per_seq} is out of range: it "
                 "must be below --max_seq_length."
             )
-        shares = self.mask_share + self.random_share
+        shares = self.mask_fraction + self.random_fraction
         if shares > 1 + 1e-9 and self.objective is not Objective.DENOISING:
             raise InputError(
-                f"--random_share={self.random_share} is out of range: with --mask_share it must "
-                "be at most 1."
+                f"--random_fraction={self.random_fraction} is out of range: with --mask_fraction "
+                "it must be at most 1."
             )
         paired = self.sequence_kind is SequenceKind.PAIRS
         if paired != objective.paired:
@@ -207,7 +207,7 @@ class ExampleSettings(Settings):
         """Raises InputError for settings of masks that are not drawn now, or not at all."""
         replaced = self.objective is Objective.REPLACED_TOKEN
         static = ("whole_word_mask", "max_ngram")
-        for name in (*static, "mask_share", "random_share", "masked_lm_prob"):
+        for name in (*static, "mask_fraction", "random_fraction", "masked_lm_prob"):
             if not self._is_given(name):
                 continue
             if not Objective(self.objective).hides:
@@ -223,9 +223,9 @@ class ExampleSettings(Settings):
         """Raises InputError for settings of noise without denoising, and of masks with it."""
         denoising = self.objective is Objective.DENOISING
         names = (
-            ("masked_lm_prob", "whole_word_mask", "max_ngram", "mask_share")
+            ("masked_lm_prob", "whole_word_mask", "max_ngram", "mask_fraction")
             if denoising
-            else ("noise", "noise_share", "mean_span")
+            else ("noise", "noise_fraction", "mean_span")
         )
         for name in names:
             if self._is_given(name):
@@ -233,7 +233,7 @@ class ExampleSettings(Settings):
                     f"--{name} {'does not go' if denoising else 'goes only'} with "
                     "--objective=denoising."
                 )
-        needed = {"mean_span": {Noise.INFILLING}, "noise_share": set(_HIDING)}
+        needed = {"mean_span": {Noise.INFILLING}, "noise_fraction": set(_HIDING)}
         for name, noises in needed.items() if denoising else ():
             if self._is_given(name) and not noises & self.noises:
                 raise InputError(f"--{name}: does not go with --noise={self.noise}.")

@@ -2,6 +2,7 @@
 
 import collections
 import dataclasses
+import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, Self
 
@@ -15,7 +16,7 @@ from pipelines.tokenizers.wordpiece_vocabulary import (
 )
 
 END_OF_WORD = "</w>"
-# Stands for it where a token must be letters alone; private use, so no word has it as a letter.
+# Stands for it where a token must be letters alone; private use, which `_alphabet` leaves out.
 MARK = "\ue000"
 UNKNOWN, START, DELIMITER, EXTRACT, PAD = "<unk>", "_start_", "_delimiter_", "_classify_", "_pad_"
 # Tokens that follow those of OpenAI's files. Its fine-tuning adds the first three; texts never give
@@ -124,6 +125,9 @@ def _alphabet(words: collections.Counter[str], coverage: float) -> list[str]:
     for word, count in words.items():
         for character in word:
             counts[character] += count
+    for character in list(counts):
+        if unicodedata.category(character) == "Co":  # such as MARK and those of `_train`
+            del counts[character]
     return sorted(covering(counts, coverage))
 
 

@@ -75,7 +75,7 @@ class Pooler(Dense):
 
 @serializable
 class NoPooler(Layer):
-    """Replaces a pooler: returns the vector of the first token unchanged."""
+    """Replaces a pooler: returns the token's vector unchanged."""
 
     def __init__(self, width: int, **kwargs):
         super().__init__((None, width), **kwargs)

@@ -209,13 +209,19 @@ class Answerer:
                 Fault.NOT_FOUND, f"Unknown model {model!r}; this server has {self.name!r}."
             )
 
-    async def answer(self, receive: Callable[[], Awaitable[EncodedRequest]]) -> bytes:
+    async def answer(
+        self, receive: Callable[[], Awaitable[EncodedRequest]], seconds: float | None = None
+    ) -> bytes:
         """The encoded answer to a request, for which `receive` waits.
+
+        Args:
+          receive: waits for the request.
+          seconds: for which the client waits for the answer, if they are known.
 
         Raises:
           RefusalError: the request is refused, or took too long.
         """
-        job = RunningRequest(self.limits.seconds)
+        job = RunningRequest(min(self.limits.seconds, seconds or self.limits.seconds))
         try:
             work = await self._submit(job, receive, functools.partial(self._work, job))
             found = await self._in_time(job, asyncio.wrap_future(work))

@@ -254,7 +254,8 @@ class RestServer(uvicorn.Server):
         yield
 
     def end(self) -> None:
-        """Ends when the current requests are answered."""
+        """Ends when the current requests are answered; at once if it is called again."""
+        self.force_exit = self.should_exit
         self.should_exit = True
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from bert_tf.export import saved_model
 from bert_tf.serving import relevance
 from bert_tf.serving.server.answers import ModelResponse, ModelSpec
 from bert_tf.serving.server.faults import Fault, RefusalError
@@ -44,13 +45,14 @@ class RerankRequest(NamedModelRequest[_Body]):
             raise RefusalError(
                 Fault.NOT_FOUND, "This model does not rank: it has no task of choices, or of pairs."
             )
+        self._task = saved_model.tasks_of(self.manifest)[name]
         return ModelSpec(self.body.model, signature=name)
 
     def inputs(self, names: Sequence[str]) -> Mapping[str, Any]:
         return relevance.inputs(names, self.body.query, self._texts)
 
     def encode(self, answer: ModelResponse) -> bytes:
-        scores = relevance.scores(answer.outputs)
+        scores = relevance.scores(answer.outputs, self._task)
         order = np.argsort(-scores, kind="stable")[: self.body.top_n].tolist()
         results: list[dict[str, Any]] = [
             {"index": index, "relevance_score": float(scores[index])} for index in order

@@ -129,7 +129,9 @@ def handlers(answerer: Answerer, identity: Identity) -> list[grpc.GenericRpcHand
     ]
 
 
-def _guarded(method: Callable[[Receive], Awaitable[bytes]], identity: Identity) -> Any:
+def _guarded(
+    method: Callable[[Receive, float | None], Awaitable[bytes]], identity: Identity
+) -> Any:
     """A method that checks the token, and answers refusals with a status."""
 
     async def guarded(requests: Any, context: Any) -> bytes:
@@ -143,7 +145,7 @@ def _guarded(method: Callable[[Receive], Awaitable[bytes]], identity: Identity) 
             given = dict(context.invocation_metadata() or ()).get("authorization", "")
             if not identity.admits(given):
                 raise RefusalError(Fault.UNAUTHORIZED, "This server requires a bearer token.")
-            return await method(receive)
+            return await method(receive, context.time_remaining())
         except RefusalError as error:
             await context.abort(error.fault.grpc, error.message)
             raise  # abort does
@@ -151,15 +153,21 @@ def _guarded(method: Callable[[Receive], Awaitable[bytes]], identity: Identity) 
     return guarded
 
 
-async def _answered(answerer: Answerer, kind: type[EncodedRequest], receive: Receive) -> bytes:
+async def _answered(
+    answerer: Answerer, kind: type[EncodedRequest], receive: Receive, seconds: float | None
+) -> bytes:
     async def request() -> EncodedRequest:
         return kind(await receive(), answerer.limits)
 
-    return await answerer.answer(request)
+    return await answerer.answer(request, seconds)
 
 
 async def _described(
-    answerer: Answerer, kind: Any, describe: Callable[[Answerer, ModelSpec], Any], receive: Receive
+    answerer: Answerer,
+    kind: Any,
+    describe: Callable[[Answerer, ModelSpec], Any],
+    receive: Receive,
+    _: float | None,
 ) -> bytes:
     """A description of the model, which needs no computation."""
     try:
@@ -196,13 +204,13 @@ def _spec(spec: Any, method: Method) -> ModelSpec:
     return ModelSpec(spec.name, version, spec.signature_name, method)
 
 
-def _array(name: str, value: Any, most_bytes: int) -> np.ndarray:
+def _array(name: str, value: Any, max_bytes: int) -> np.ndarray:
     """The array of a message; its last value may stand for all that follow."""
     try:
         count = math.prod(axis.size for axis in value.tensor_shape.dim)
-        if count * np.dtype(tf.as_dtype(value.dtype).as_numpy_dtype).itemsize > most_bytes:
+        if count * np.dtype(tf.as_dtype(value.dtype).as_numpy_dtype).itemsize > max_bytes:
             raise RefusalError(
-                Fault.TOO_LARGE, f"{name}: is too large; a tensor may have {most_bytes:,} bytes."
+                Fault.TOO_LARGE, f"{name}: is too large; a tensor may have {max_bytes:,} bytes."
             )
         return tf.make_ndarray(value)
     except (KeyError, TypeError, ValueError, OverflowError) as error:

@@ -89,7 +89,7 @@ def serve(folder: str, name: str, address: Address, settings: ServerSettings) ->
     # The last reference to a version's predictor may go at any time.
     metrics = Metrics(lambda: sum(p.waiting for v in versions.known if (p := v.predictor)))
     limits = RequestLimits(
-        settings.most_rows, settings.most_bytes, settings.most_requests, settings.timeout
+        settings.max_rows, settings.max_bytes, settings.max_requests, settings.timeout
     )
     answerer = Answerer(name, versions, limits, metrics)
     gc.set_threshold(_COLLECT_AFTER)
@@ -115,7 +115,7 @@ def _load(
     """
     checked = selection.precisions(path, plan.engine, precision)
     plan = dataclasses.replace(plan, precision=checked[plan.engine])
-    predictor = Predictor(path, plan=plan, max_tokens=settings.most_tokens)
+    predictor = Predictor(path, plan=plan, max_tokens=settings.max_tokens)
     try:
         _warm_up(predictor, f"{path}/{saved_model.EXTRA}")
     except BaseException:
@@ -163,9 +163,10 @@ async def _listen(
     stops = list[asyncio.Future[None]]()
 
     def end() -> None:
+        grace = 0 if server.should_exit else listening.GRACE  # a second signal ends at once
         server.end()
-        if remote and not stops:
-            stops.append(asyncio.ensure_future(remote.stop(listening.GRACE)))
+        if remote:
+            stops.append(asyncio.ensure_future(remote.stop(grace)))
 
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, end)

@@ -50,14 +50,14 @@ class ServerSettings(Settings):
         minimum=1,
     )
     poll_seconds: float = setting(5.0, "Seconds between checks for new versions.", above=0)
-    most_bytes: int = setting(4 << 20, "Maximum bytes of a request.", minimum=1)
-    most_rows: int = setting(1024, "Maximum rows of a request.", minimum=1)
-    most_requests: int = setting(
+    max_bytes: int = setting(4 << 20, "Maximum bytes of a request.", minimum=1)
+    max_rows: int = setting(1024, "Maximum rows of a request.", minimum=1)
+    max_requests: int = setting(
         128,
         "Maximum requests that are being answered or wait at once; more are refused.",
         minimum=1,
     )
-    most_tokens: int = setting(
+    max_tokens: int = setting(
         MAX_TOKENS,
         "Maximum tokens of different requests that are computed together: fewer shorten each wait, "
         "more raise the throughput.",

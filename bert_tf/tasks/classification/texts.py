@@ -103,7 +103,7 @@ class TextTask(SequencesTask):
         return Features(columns, {f"texts longer than {limit}, cut ({remedy})": int(np.sum(cut))})
 
     @property
-    def most_sequences(self) -> int:
+    def max_sequences(self) -> int:
         """The number of windows."""
         return self.windows
 

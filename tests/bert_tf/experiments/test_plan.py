@@ -178,7 +178,7 @@ def test_a_cap_holds_for_all_tasks():
     for job in jobs_of(plan, NAMES):
         if isinstance(job, FineTuningJob):
             assert job.examples <= 1000
-            assert 3 <= plan.recipe(job.task, job.examples)["epochs"] <= 30
+            assert 3 <= plan.recipe(job.task, job.examples, job.width)["epochs"] <= 30
 
 
 def test_a_plan_is_read_as_it_was_written(tmp_path):

@@ -5,11 +5,14 @@ import glob
 import json
 import os
 
+import numpy as np
 import pytest
 
+from bert_tf import weights
 from bert_tf.experiments import run
 from bert_tf.experiments.schedule import JobState
 from bert_tf.experiments.settings import STUDIES as NAMES
+from bert_tf.pretraining import first_weights
 from pipelines.common.errors import InputError
 from tests.bert_tf.experiments import small_plan
 from tests.bert_tf.experiments.test_own_tasks import write_corpus
@@ -31,6 +34,11 @@ def test_a_study_goes_on_where_it_was(tmp_path):
     entries = run.run(settings, output, ("curves",), [""])
     assert entries and {entry.state for entry in entries} <= {JobState.DONE}
     first = {path: os.path.getmtime(path) for path in glob.glob(f"{output}/runs/*/outcome.json")}
+    untrained = weights.read(f"{output}/runs/untrained-1x64/model")
+    table = untrained.weights["encoder/embeddings/position_embeddings"]
+    np.testing.assert_array_equal(table, first_weights.sinusoids(*table.shape, 0.05))
+    trained = weights.read(f"{output}/runs/pretrain-1x64-mlm_nsp/model")
+    assert untrained.config.initializer_range == trained.config.initializer_range
     again = run.run(settings, output, ("curves",), [""])
     assert [entry.job.name for entry in again] == [entry.job.name for entry in entries]
     assert {path: os.path.getmtime(path) for path in first} == first

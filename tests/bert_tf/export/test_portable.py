@@ -1,11 +1,13 @@
 """Exports for LiteRT and ONNX Runtime."""
 
+import dataclasses
 import json
 
 import numpy as np
 import pytest
 
 from bert_tf.export import portable, saved_model, sources
+from tests import commands
 
 NAMES = ("mood", "qa", "pick")
 
@@ -64,6 +66,20 @@ def test_a_difference_is_an_error(written):
     values = {"logits": np.ones(4, np.float32)}
     with pytest.raises(portable.InputError, match=r"x.onnx: logits differs from the original by 1"):
         portable._compare("x.onnx", values, {"logits": np.zeros(4, np.float32)}, rounded=True)
+
+
+def test_two_models_cannot_write_one_file(folders, tmp_path):
+    found = sources.find([f"{name}={folders['qa']}" for name in ("qa", "other")])
+    twice = [dataclasses.replace(each, task=found[0].task) for each in found]
+    with pytest.raises(portable.InputError, match="two signatures would have this name"):
+        portable.export(twice, f"{tmp_path}/o", list(portable.Runtime))
+    assert not (tmp_path / "o").exists()
+
+
+def test_scores_are_for_lower_precisions():
+    for command in ("export", "export-portable"):
+        message = commands.error(command, "--tasks=a", "--dev=a=dev.tsv", "--output=none")
+        assert "--dev: is for a lower --precision" in message
 
 
 def test_nothing_is_overwritten(written, folders, tmp_path):

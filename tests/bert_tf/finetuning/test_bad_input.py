@@ -110,7 +110,7 @@ def test_choices_need_dev_data(tmp_path, init):
     make_texts(tmp_path, train=32)
     for changes in ({"learning_rates": (1e-3, 2e-3)}, {"patience": 1}):
         settings = settings_of(
-            init, "classification", f"{tmp_path}/train.tsv", dev_share=0.0, **changes
+            init, "classification", f"{tmp_path}/train.tsv", dev_fraction=0.0, **changes
         )
         with pytest.raises(InputError, match="is chosen on dev data, and there is none"):
             sweep.finetune(settings, f"{tmp_path}/out", f"{tmp_path}/cache")
@@ -164,8 +164,8 @@ def test_half_of_a_surrogate_pair_in_a_text_is_replaced_when_it_is_read(tmp_path
     [
         {"learning_rates": (float("inf"),)}, {"learning_rates": (float("nan"),)},
         {"weight_decay": float("inf")}, {"epochs": float("nan")}, {"clip_norm": float("nan")},
-        {"dropout": float("nan")}, {"warmup_share": float("nan")}, {"layer_decay": float("nan")},
-        {"dev_share": float("nan")}, {"epochs": float("inf")},
+        {"dropout": float("nan")}, {"warmup_fraction": float("nan")}, {"layer_decay": float("nan")},
+        {"dev_fraction": float("nan")}, {"epochs": float("inf")},
     ],
 )  # fmt: skip
 def test_settings_that_are_no_numbers_are_refused(init, changes):

@@ -169,7 +169,7 @@ def test_comments_and_blanks_of_klue_are_read(init, tmp_path):
     (tmp_path / "train.tsv").write_text(lines * 10)
     done = _tune(
         init, tmp_path / "out", "--task=ner", f"--train={tmp_path}/train.tsv", "--epochs=1",
-        "--dev_share=0.2",
+        "--dev_fraction=0.2",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
     (task,) = json.loads((tmp_path / "out/tasks.json").read_text())
@@ -180,7 +180,7 @@ def test_a_model_that_says_one_thing_only_is_told(init, tmp_path):
     _news(tmp_path / "train.csv", 64, 0)
     done = _tune(
         init, tmp_path / "out", "--task=classification", f"--train={tmp_path}/train.csv",
-        "--columns=label=1,text=3", "--epochs=0.1", "--dev_share=0.5",
+        "--columns=label=1,text=3", "--epochs=0.1", "--dev_fraction=0.5",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
     report = json.loads((tmp_path / "out/report.json").read_text())

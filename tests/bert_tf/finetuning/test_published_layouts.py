@@ -32,7 +32,9 @@ def read(kind, path, label_map=(), **columns):
         kind, kind, files=(("train", path),), columns=tuple(columns.items()),
         label_map=tuple(names.items()), label_names=listed,
     )  # fmt: skip
-    return task_data.read_examples(request, FineTuningSettings((request,), "none", dev_share=0.0))
+    return task_data.read_examples(
+        request, FineTuningSettings((request,), "none", dev_fraction=0.0)
+    )
 
 
 def said(caplog):

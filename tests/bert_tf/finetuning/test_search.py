@@ -150,6 +150,6 @@ def test_what_a_search_cannot_use(tmp_path, settings, init):
         search.search(kept, f"{tmp_path}/out", f"{tmp_path}/cache", 1)
     data = make_texts(tmp_path)
     os.remove(f"{data}/dev.tsv")
-    alone = settings_of(init, "classification", data, epochs=2.0, dev_share=0.0)
+    alone = settings_of(init, "classification", data, epochs=2.0, dev_fraction=0.0)
     with pytest.raises(InputError, match="and there is none; name some"):
         search.search(alone, f"{tmp_path}/none", f"{tmp_path}/cache", 1)

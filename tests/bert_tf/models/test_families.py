@@ -67,6 +67,7 @@ def test_a_dropout_rate_replaces_all_of_a_family(family):
         changed = config.with_dropout(rate)
         assert (changed.hidden_dropout_prob, changed.pooler_dropout) == (rate, rate)
     assert BertConfig.named("tiny", vocab_size=50).with_dropout(0.3).pooler_dropout == 0
+    assert BertConfig.named("roberta-tiny").with_dropout(0).with_dropout(0.3).pooler_dropout == 0.3
 
 
 def test_gpt2_begins_with_smaller_output_projections():

@@ -13,18 +13,18 @@ _LENGTH, _ROWS, _VOCABULARY, _SPECIAL = 24, 32, 40, (0, 2, 3, 4)
 @given(
     share=st.floats(0.01, 0.99),
     most=st.integers(1, 20),
-    mask_share=st.sampled_from([0.0, 0.4, 0.8, 1.0]),
+    mask_fraction=st.sampled_from([0.0, 0.4, 0.8, 1.0]),
     rest=st.sampled_from([0.0, 0.5, 1.0]),
     seed=st.integers(0, 2**31 - 1),
 )
-def test_masks(share, most, mask_share, rest, seed):
+def test_masks(share, most, mask_fraction, rest, seed):
     rng = np.random.default_rng(seed)
     lengths = rng.integers(2, _LENGTH + 1, _ROWS)
     mask = (np.arange(_LENGTH) < lengths[:, np.newaxis]).astype(np.int32)
     ids = rng.integers(0, _VOCABULARY, (_ROWS, _LENGTH)).astype(np.int32) * mask
-    random_share = rest * (1 - mask_share)
+    random_fraction = rest * (1 - mask_fraction)
     masking = DynamicMasking(
-        _SPECIAL, 4, _VOCABULARY, {_LENGTH: most}, share, mask_share, random_share
+        _SPECIAL, 4, _VOCABULARY, {_LENGTH: most}, share, mask_fraction, random_fraction
     )
     batch = {"input_word_ids": tf.constant(ids), "input_mask": tf.constant(mask)}
     found = {k: v.numpy() for k, v in masking(batch, tf.constant(seed)).items()}
@@ -47,7 +47,7 @@ def test_masks(share, most, mask_share, rest, seed):
         assert (restored == ids[row]).all()
         assert ((after >= 0) & (after < _VOCABULARY)).all()
         replaced += zip(after[positions[:count]], ids[row][positions[:count]], strict=True)
-    if mask_share == 1:
+    if mask_fraction == 1:
         assert all(new == 4 for new, _ in replaced)
-    if not random_share:
+    if not random_fraction:
         assert all(new in (4, old) for new, old in replaced)

@@ -64,6 +64,16 @@ def test_the_teacher_needs_the_positions_too(corpus_path, vocab_path, tmp_path):
         inputs.model_config(settings, dataclasses.replace(data, teacher=teacher))
 
 
+def test_positions_of_a_roberta_follow_the_padding(corpus_path, vocab_path, tmp_path):
+    """Its token 1 is padding in the released vocabulary, and another token in WordPiece."""
+    write_examples(corpus_path, vocab_path, tmp_path / "mlm", "--objective=mlm")
+    phases = (Phase(f"{tmp_path}/mlm", 2, 8),)
+    settings = PretrainingSettings(phases=phases, model="roberta-debug")
+    config = inputs.model_config(settings, inputs.open_data(settings))
+    assert config.position_offset == 1
+    assert config.max_length == BertConfig.named("roberta-debug").max_length
+
+
 def test_an_elmo_takes_sequences_of_any_length(corpus_path, vocab_path, tmp_path):
     words = str(tmp_path / "words")
     commands.done("learn-vocabulary", f"--input={corpus_path}", f"--output={words}", "--kind=word")
@@ -79,7 +89,7 @@ def test_an_elmo_takes_sequences_of_any_length(corpus_path, vocab_path, tmp_path
     ("flags", "name"),
     [
         (("--masked_lm_prob=0.3", "--max_seq_length=48"), "masked_lm_prob"),
-        (("--mask_share=0.5", "--max_seq_length=48"), "mask_share"),
+        (("--mask_fraction=0.5", "--max_seq_length=48"), "mask_fraction"),
         (("--max_predictions_per_seq=9",), "max_predictions_per_seq"),
         (("--max_predictions_per_seq=9", "--max_seq_length=48"), None),
     ],

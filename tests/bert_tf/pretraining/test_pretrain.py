@@ -210,7 +210,7 @@ def test_two_phases_of_two_lengths(corpus_path, vocab_path, tfrecords, model_pat
     rates = [2e-3 * 7 / 9, 2e-3 * 2 / 9, 1e-3 * 5 / 6, 0]
     assert [point["learning_rate"] for point in points] == pytest.approx(rates, rel=1e-5)
     report = json.loads((tmp_path / "o" / "report.json").read_text())
-    assert 0 < report["input_wait_share"] < 1
+    assert 0 < report["input_wait_fraction"] < 1
     assert "of the time waiting for input" in process.stdout
 
 

@@ -79,7 +79,13 @@ def test_a_server_that_is_not_there_is_said():
     for address in ("grpc://localhost:1", "http://localhost:1"):
         with pytest.raises(InputError, match="no server can be reached; start one with make serve"):
             client.connect(address, timeout=5).predict("mood", text=["a"])
-    for address in ("localhost:8500", "ftp://host", "grpc://", "grpc://h:85000", "http://h:abc"):
+    for address in (
+        "localhost:8500",
+        "tcp://host:8500",
+        "grpc://",
+        "grpc://h:85000",
+        "http://h:abc",
+    ):
         with pytest.raises(InputError, match="not an address of a server"):
             client.connect(address)
 
@@ -115,9 +121,9 @@ def test_without_docker_it_says_what_to_install(export):
 def test_flags_that_docker_would_ignore_are_refused(export):
     folder = export.rsplit("/", 1)[0]
     given = ("--threads=2", "--name=bert", "--token_file=t", "--certificate=c", "--key=k")
-    others = ("--engine=litert", "--precision=int8", "--most_rows=9")
+    others = ("--engine=litert", "--precision=int8", "--max_rows=9")
     error = commands.error("serve", f"--model={folder}", "--docker", *given, *others)
-    named = "--engine, --precision, --most_rows, --certificate, --key, --token_file: with --docker"
+    named = "--engine, --precision, --max_rows, --certificate, --key, --token_file: with --docker"
     assert named in error and "reverse proxy" in error
     assert "--threads" not in error and "--name" not in error
 

@@ -37,8 +37,8 @@ def _line(text):
     return " ".join(text.split())
 
 
-def _export(found, folder, precision, dev, most_loss=1.0):
-    check = ScoreCheck(found, precision, {"mood": dev}, most_loss)
+def _export(found, folder, precision, dev, max_loss=1.0):
+    check = ScoreCheck(found, precision, {"mood": dev}, max_loss)
     stored = "bfloat16" if precision is Precision.BFLOAT16 else "float32"
     return saved_model.export(found, f"{folder}/bert", dtype=stored, check=check)
 
@@ -72,7 +72,7 @@ def test_bfloat16(mood, dev, tmp_path):
 
 def test_scores_that_are_lost_stop_it(mood, dev, tmp_path):
     with pytest.raises(InputError, match="mood with tensorflow: accuracy .* instead of 1.0000"):
-        _export(mood, tmp_path, Precision.BFLOAT16, dev, most_loss=-0.1)
+        _export(mood, tmp_path, Precision.BFLOAT16, dev, max_loss=-0.1)
     assert not os.path.exists(tmp_path / "bert" / "1")
 
 

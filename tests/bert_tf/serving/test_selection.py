@@ -16,6 +16,7 @@ from bert_tf.serving.plan import AUTO, EngineName, ExecutionPlan, Precision
 from bert_tf.serving.selection import Measurement
 from bert_tf.serving.server import run
 from bert_tf.serving.server.settings import ServerSettings
+from pipelines.common import machine
 from pipelines.common.errors import InputError
 
 _ORT, _TF = EngineName.ONNXRUNTIME, EngineName.TENSORFLOW
@@ -110,7 +111,16 @@ def test_engines_that_fail_are_left_out(export, tmp_path, monkeypatch, caplog):
 
 
 def test_the_processor_is_part_of_the_key():
-    assert "model name" in selection._processor() or "CPU part" in selection._processor()
+    assert "model name" in machine.processor() or "CPU part" in machine.processor()
+    assert engines.environment()[0] == machine.processor() and engines.environment()[2]
+
+
+def test_conversions_belong_to_the_versions_of_packages(export, tmp_path, monkeypatch):
+    keys = []
+    for versions in (["a"], ["b"]):
+        monkeypatch.setattr(engines, "environment", lambda: versions)  # noqa: B023
+        keys.append(engines.ConvertedModels(export, str(tmp_path))._key)
+    assert keys[0] != keys[1]
 
 
 @pytest.mark.parametrize(

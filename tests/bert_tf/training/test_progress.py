@@ -9,7 +9,7 @@ from bert_tf.training.progress import History, Point
 PRETRAINING = {
     "step": 20, "phase": 0, "loss": 5.5, "masked_lm_accuracy": 0.25,
     "next_sentence_accuracy": None, "learning_rate": 1e-4, "sequences_per_second": 1234.5,
-    "peak_share": 0.5, "seconds": 3.5,
+    "peak_fraction": 0.5, "seconds": 3.5,
 }  # fmt: skip
 FINE_TUNING = {
     "step": 20, "loss": 0.5, "learning_rate": 1e-4, "sequences_per_second": 99.0, "seconds": 1.5,

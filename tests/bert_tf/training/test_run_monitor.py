@@ -42,7 +42,7 @@ def _noted(folder, batches, steps_per_execution):
         )
     lines = (folder / HISTORY).read_text().splitlines()
     assert monitor.history.points[-1].text().endswith("waiting for input")
-    return json.loads(lines[-1])["input_wait_share"]
+    return json.loads(lines[-1])["input_wait_fraction"]
 
 
 def _late(batch):

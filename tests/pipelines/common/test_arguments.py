@@ -139,7 +139,7 @@ def test_flags_that_may_be_repeated_have_all_values(known, caplog):
 def test_flags_override_those_of_files_wherever_they_are(known, tmp_path, caplog):
     (tmp_path / "inner.flags").write_text("--seeds=3\n")
     path = tmp_path / "a.flags"
-    path.write_text(f"# Comment\n\n--steps=7\n--flagfile={tmp_path}/inner.flags\n--header")
+    path.write_text(f"\ufeff# Comment\n\n--steps=7\n--flagfile={tmp_path}/inner.flags\n--header")
     for words in ([f"--flagfile={path}", "--steps=8"], ["--steps=8", f"--flagfile={path}"]):
         found = _parsed(known, *words)
         assert (found.steps, found.seeds, found.header) == (8, (3,), True)

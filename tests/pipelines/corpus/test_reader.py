@@ -117,7 +117,9 @@ def test_characters_are_counted_without_the_white_space_between_sentences(tmp_pa
         ('{"text": "Some text."}\n', "jsonl"),
         ('{"text": "Some text.", "score": NaN}\n', "jsonl"),
         ('{"text": "' + "Some text. " * 30_000 + '"}\n', "jsonl"),
+        ('\n{"text": "' + "Some text. " * 30_000 + '"}\n', "jsonl"),
         ("{brace} " * 40_000, "sentences"),
+        ("A title\n" + "Some text. " * 30_000, "prose"),
         ("A paragraph of text. It has two.\n\nAnother one. Also two.\n", "prose"),
         ("the lines of this\nprose are wrapped and\ngo on in lower case\n" * 9, "prose"),
     ],
@@ -157,6 +159,11 @@ def test_bad_input_is_named(tmp_path, data, message):
     (tmp_path / "a.txt").write_bytes(data)
     with pytest.raises(InputError, match=message):
         read(tmp_path / "a.txt")
+
+
+def test_a_text_of_null_is_empty(tmp_path):
+    (tmp_path / "a.txt").write_text('{"text": "One."}\n{"text": null}\n{"text": "Two."}\n')
+    assert [text for text in read(tmp_path / "a.txt") if text] == [["One."], ["Two."]]
 
 
 def test_bad_bytes_can_be_replaced(tmp_path):

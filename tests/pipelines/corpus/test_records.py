@@ -46,8 +46,9 @@ def test_groups_of_parquet_are_read_independently(tmp_path, range_bytes, parts):
     assert joined(found) == DOCUMENTS
 
 
-def test_arrow_as_datasets_of_hugging_face_keep_it(tmp_path):
-    table = pa.table({"body": [*TEXTS, None, " "]})
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.string_view()])
+def test_arrow_as_datasets_of_hugging_face_keep_it(tmp_path, kind):
+    table = pa.table({"body": pa.array([*TEXTS, None, " "], kind)})
     with pa.ipc.new_stream(str(tmp_path / "data-00000-of-00001.arrow"), table.schema) as file:
         file.write_table(table, max_chunksize=7)
     assert joined(read(tmp_path / "*.arrow", text_field="body")) == DOCUMENTS

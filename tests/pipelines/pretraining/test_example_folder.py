@@ -16,6 +16,14 @@ SETTINGS = ExampleSettings(
 )
 
 
+def test_a_vocabulary_that_was_lost_is_written_again(corpus_path, vocab_path, tmp_path):
+    wanted = example_writer.ExampleRequest(corpus_path, vocab_path, f"{tmp_path}/o", SETTINGS)
+    example_writer.write(wanted, LocalRunner(1))
+    (tmp_path / "o/vocab.txt").unlink()
+    example_writer.write(wanted, LocalRunner(1))
+    assert example_folder.read_vocabulary(f"{tmp_path}/o").tokens
+
+
 @pytest.mark.parametrize("given", [False, True])
 def test_a_vocabulary_is_removed_with_the_examples_unless_it_was_there(
     corpus_path, vocab_path, tmp_path, given, monkeypatch

@@ -102,12 +102,12 @@ def test_shards_and_splits_do_not_lose_documents(corpus_path, vocab_path, tmp_pa
 def test_the_manifest_tells_the_statistics(tfrecords):
     manifest = example_folder.read_manifest(tfrecords)
     train = manifest["train"]
-    assert train["masked_share"] == pytest.approx(0.8, abs=0.02)
-    assert train["random_token_share"] == pytest.approx(0.1, abs=0.02)
-    assert train["kept_share"] == pytest.approx(0.1, abs=0.02)
+    assert train["masked_fraction"] == pytest.approx(0.8, abs=0.02)
+    assert train["random_token_fraction"] == pytest.approx(0.1, abs=0.02)
+    assert train["kept_fraction"] == pytest.approx(0.1, abs=0.02)
     assert train["predictions_per_token"] == pytest.approx(0.15, abs=0.02)
-    assert 0.45 < train["random_next_share"] < 0.65
-    assert manifest["text"]["unknown_share"] == 0
+    assert 0.45 < train["random_next_fraction"] < 0.65
+    assert manifest["text"]["unknown_fraction"] == 0
     assert manifest["inputs"][0]["sha256"]
     assert manifest["versions"]["tensorflow"] == tf.__version__
 

@@ -51,7 +51,7 @@ def test_without_b_there_is_one_segment():
 @pytest.mark.parametrize("shares", [(0.8, 0.1), (1.0, 0.0), (0.0, 1.0), (0.3, 0.2)])
 def test_masks_random_and_kept_tokens_have_their_shares(shares):
     _, _, data = sequences(8000)
-    masked, found = mask(data, mask_share=shares[0], random_share=shares[1])
+    masked, found = mask(data, mask_fraction=shares[0], random_fraction=shares[1])
     total = found.counts.sum()
     kept = 1 - sum(shares)
     assert found.outcomes.sum() == total

@@ -28,14 +28,14 @@ def _sequences(draw):
 
 @st.composite
 def _settings(draw):
-    mask_share = draw(st.sampled_from([0.0, 0.5, 0.8, 1.0]))
+    mask_fraction = draw(st.sampled_from([0.0, 0.5, 0.8, 1.0]))
     return ExampleSettings(
         max_seq_length=_LENGTH,
         max_predictions_per_seq=draw(st.integers(1, 20)),
         masked_lm_prob=draw(st.floats(0.01, 0.99)),
         whole_word_mask=draw(st.booleans()),
-        mask_share=mask_share,
-        random_share=draw(st.sampled_from([0.0, 1 - mask_share, (1 - mask_share) / 2])),
+        mask_fraction=mask_fraction,
+        random_fraction=draw(st.sampled_from([0.0, 1 - mask_fraction, (1 - mask_fraction) / 2])),
     )
 
 
@@ -68,8 +68,8 @@ def test_masks(data, settings, seed):
         replaced += int(((changed != 4) & (changed != before[row, positions])).sum())
     assert found.outcomes.sum() == found.counts.sum()
     assert replaced <= found.outcomes[masking.RANDOM]
-    kept = 1 - settings.mask_share - settings.random_share
-    for share, outcome in ((settings.mask_share, 0), (settings.random_share, 1), (kept, 2)):
+    kept = 1 - settings.mask_fraction - settings.random_fraction
+    for share, outcome in ((settings.mask_fraction, 0), (settings.random_fraction, 1), (kept, 2)):
         assert share > 1e-9 or found.outcomes[outcome] == 0
 
 

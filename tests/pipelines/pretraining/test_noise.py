@@ -33,7 +33,7 @@ def _block(rows=2000, seed=0):
 def _noised(kinds, seed=1, **options):
     block, starts = _block()
     settings = ExampleSettings(
-        objective=Objective.DENOISING, noise=kinds, **{"random_share": 0.0, **options}
+        objective=Objective.DENOISING, noise=kinds, **{"random_fraction": 0.0, **options}
     )
     settings.check()
     before = block.word_ids.copy()
@@ -42,7 +42,7 @@ def _noised(kinds, seed=1, **options):
     np.testing.assert_array_equal(block.word_ids, before)
     for row, length in zip(found.word_ids, found.lengths, strict=True):
         assert row[0] == START and row[length - 1] == END and (row[length:] == PAD).all()
-        if not settings.random_share:
+        if not settings.random_fraction:
             assert not np.isin(row[1 : length - 1], (START, END, PAD)).any()
     return block, starts, found
 
@@ -114,7 +114,7 @@ def test_infilling_hides_spans_of_words_with_the_published_sizes():
 
 
 def test_a_share_of_the_masks_is_random():
-    *_, found = _noised("infilling", random_share=0.25)
+    *_, found = _noised("infilling", random_fraction=0.25)
     original, _ = _block()
     masks = (found.word_ids == MASK).sum()
     assert masks == pytest.approx(0.75 * (_noised("infilling")[2].word_ids == MASK).sum(), rel=0.05)
@@ -123,7 +123,7 @@ def test_a_share_of_the_masks_is_random():
 
 def test_masking_and_deletion_hide_single_tokens():
     for kind in ("masking", "deletion"):
-        block, _, found = _noised(kind, noise_share=0.2)
+        block, _, found = _noised(kind, noise_fraction=0.2)
         texts, others = (_texts(x.word_ids, x.lengths) for x in (block, found))
         for text, other in zip(texts, others, strict=True):
             hidden = math.ceil(0.2 * len(text))
@@ -185,8 +185,10 @@ def test_settings_of_another_objective_are_told():
         ExampleSettings(objective=Objective.DENOISING, max_ngram=3).check()
     with pytest.raises(InputError, match="--mean_span: does not go with --noise=deletion"):
         ExampleSettings(objective=Objective.DENOISING, noise="deletion", mean_span=9.0).check()
-    with pytest.raises(InputError, match="--noise_share: does not go with --noise=permutation"):
-        ExampleSettings(objective=Objective.DENOISING, noise="permutation", noise_share=0.9).check()
+    with pytest.raises(InputError, match="--noise_fraction: does not go with --noise=permutation"):
+        ExampleSettings(
+            objective=Objective.DENOISING, noise="permutation", noise_fraction=0.9
+        ).check()
 
 
 def test_denoising_predicts_all_positions():
@@ -195,7 +197,7 @@ def test_denoising_predicts_all_positions():
 
 @pytest.mark.parametrize("objective", ["left_to_right", "bidirectional_lm"])
 @pytest.mark.parametrize(
-    "changes", [{"whole_word_mask": True}, {"masked_lm_prob": 0.5}, {"random_share": 0.2}]
+    "changes", [{"whole_word_mask": True}, {"masked_lm_prob": 0.5}, {"random_fraction": 0.2}]
 )
 def test_what_masks_nothing_takes_no_settings_of_masks(objective, changes):
     settings = ExampleSettings(objective=Objective(objective), max_seq_length=16)

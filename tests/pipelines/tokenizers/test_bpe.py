@@ -10,7 +10,7 @@ import tensorflow as tf
 import tokenizers
 
 from pipelines.common.errors import InputError
-from pipelines.tokenizers import bpe_vocabulary, registry
+from pipelines.tokenizers import registry
 from pipelines.tokenizers.bpe_vocabulary import ADDED, END_OF_WORD, BPEVocabulary
 from pipelines.tokenizers.byte_bpe_vocabulary import GPT2Vocabulary
 from tests.pipelines.tokenizers.reference_tokenizer import basic_words, is_assigned
@@ -159,5 +159,10 @@ def test_released_vocabulary_on_the_corpora():
             check(vocabulary, lines[first : first + 5000])
 
 
-def test_marks_are_letters_that_no_text_has():
-    assert unicodedata.category(bpe_vocabulary.MARK) == "Co"
+def test_letters_for_private_use_are_unknown():
+    """Such as icons of web pages; the marks of the implementation are among them."""
+    words = {"a\ue000b": 9, "c\ue001": 9, "d\U000f0000": 9, "abc": 9}
+    found = BPEVocabulary.learn(collections.Counter({w.encode(): n for w, n in words.items()}), 30)
+    assert not any(unicodedata.category(c) == "Co" for token in found.tokens for c in token)
+    tokenizer = registry.make(found, {}, "")
+    assert tokenizer.tokenize(["c\ue001"]).flat_values.numpy()[-1] == tokenizer.unknown_id

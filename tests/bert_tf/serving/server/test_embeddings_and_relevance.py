@@ -35,7 +35,7 @@ def test_texts_in_the_order_of_their_relevance(served, predictor, more):
     body["documents"].append(texts[2])
     _, text = served.get("/v1/rerank", json.dumps(body | more).encode())
     found = json.loads(text)["results"]
-    scores = predictor("same", text_a=["a model"] * 3, text_b=texts)["probabilities"][:, 1]
+    scores = predictor("pick", context=["a model"], choices=[texts])["probabilities"][0]
     order = np.argsort(-scores).tolist()[: more.get("top_n")]
     assert [item["index"] for item in found] == order
     np.testing.assert_allclose(
@@ -45,6 +45,20 @@ def test_texts_in_the_order_of_their_relevance(served, predictor, more):
         assert found[0]["document"] == {"text": texts[order[0]]}
 
 
+def test_the_relevant_label_is_entailment_or_the_second():
+    assert relevance.label({"labels": ["entailment", "not_entailment"]}) == 0
+    assert relevance.label({"labels": ["0", "1"]}) == 1
+
+
+def test_a_task_of_choices_ranks_before_others(predictor):
+    manifest = predictor.manifest
+    choices = relevance.signature(manifest)
+    assert manifest["signatures"][choices]["inputs"].keys() == {"context", "choices"}
+    others = {k: v for k, v in manifest["signatures"].items() if "choices" not in v["inputs"]}
+    found = relevance.signature({**manifest, "signatures": others})
+    assert manifest["signatures"][found]["inputs"].keys() == {"text_a", "text_b"}
+
+
 def test_relevance_by_a_model_of_choices(predictor):
     texts = ["the small model", "a kernel", "every shard is here"]
     signatures = predictor.manifest["signatures"]
@@ -52,8 +66,9 @@ def test_relevance_by_a_model_of_choices(predictor):
     assert relevance.signature(manifest) == "pick"
     asked = relevance.inputs(list(signatures["pick"]["inputs"]), "a model", texts)
     found = predictor("pick", **asked)
-    np.testing.assert_array_equal(relevance.scores(found), found["probabilities"][0])
-    assert relevance.scores(found).shape == (3,)
+    scores = relevance.scores(found, {"shape": "choice"})
+    np.testing.assert_array_equal(scores, found["probabilities"][0])
+    assert scores.shape == (3,)
 
 
 @pytest.mark.parametrize(

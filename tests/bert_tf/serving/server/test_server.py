@@ -224,7 +224,7 @@ def test_a_tensor_that_claims_what_it_has_not_is_refused(served, tensor, words):
 
 
 def test_limits(serve):
-    server = serve("--most_rows=2", "--most_bytes=2000")
+    server = serve("--max_rows=2", "--max_bytes=2000")
     status, answer = _post(server, ":predict", {"signature_name": "mood", "instances": ["x"] * 3})
     assert status == 413 and "at most 2 at once" in answer["error"]
     status, answer = _post(server, ":predict", {"instances": ["x" * 3000]})
