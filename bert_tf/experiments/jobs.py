@@ -224,11 +224,6 @@ class ExamplesJob(Job):
 class ModelJob(Job):
     """A job that leaves a model."""
 
-    @property
-    @abc.abstractmethod
-    def width(self) -> int:
-        """The width of the model."""
-
     def model(self, plan: ExperimentPlan) -> str:
         """The path of the model."""
         return f"{self.folder(plan)}/model"
@@ -244,10 +239,6 @@ class PretrainingJob(ModelJob):
     objective: Objective
     masks: tuple[float, float] = MASKS
     seed: int = 1
-
-    @property
-    def width(self) -> int:
-        return self.size.width
 
     @property
     def examples(self) -> ExamplesJob:
@@ -312,10 +303,6 @@ class UntrainedJob(ModelJob):
     seed: int = 1
 
     @property
-    def width(self) -> int:
-        return self.size.width
-
-    @property
     def label(self) -> str:
         return str(self.size) if self.seed == 1 else f"{self.size}, seed {self.seed}"
 
@@ -354,7 +341,11 @@ class FineTuningJob(ModelJob):
 
     @property
     def width(self) -> int:
-        return self.init.width
+        """The width of the model."""
+        if isinstance(self.init, FineTuningJob):
+            return self.init.width
+        assert isinstance(self.init, PretrainingJob | UntrainedJob)
+        return self.init.size.width
 
     @property
     def label(self) -> str:
