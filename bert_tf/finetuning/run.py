@@ -36,7 +36,7 @@ from bert_tf.weights.bundle import HEADS, POOLER, head_units
 from pipelines.common import files, json_files
 
 _RESULT = "result.json"
-CHECKPOINTS = "checkpoints"
+_CHECKPOINTS = "checkpoints"
 _LOG_EVERY = 20  # steps
 _SAVE_EVERY = 1000  # steps; evaluations save, too
 
@@ -196,7 +196,7 @@ class Run:
             return json_files.read(f"{folder}/{_RESULT}", RunResult, finite=False)
         begin = time.perf_counter()
         self._reset(seed)
-        saved = self.session.checkpoints(f"{folder}/{CHECKPOINTS}", keep=1)
+        saved = self.session.checkpoints(f"{folder}/{_CHECKPOINTS}", keep=1)
         restored = saved.resume()
         distribution.check_same(self.setup.strategy, restored, run_folder.DIFFERENT_FOLDERS)
         start = restored or 0
@@ -228,7 +228,7 @@ class Run:
 
     def _remove_checkpoints(self, folder: str) -> None:
         if self.session.is_chief:
-            files.remove_tree(f"{folder}/{CHECKPOINTS}")
+            files.remove_tree(f"{folder}/{_CHECKPOINTS}")
 
     def _train(
         self, monitor: RunMonitor, saved: Checkpoints, scores: Scores, seed: int

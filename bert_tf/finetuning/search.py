@@ -16,7 +16,6 @@ from absl import logging
 
 from bert_tf import weights
 from bert_tf.finetuning import sweep, task_data, task_report
-from bert_tf.finetuning.run import CHECKPOINTS
 from bert_tf.finetuning.settings import FineTuningSettings
 from bert_tf.training import distribution, run_folder
 from pipelines.common import files, json_files, optional
@@ -154,7 +153,8 @@ def _try(study: Any, settings: FineTuningSettings, output: str, cache: str) -> N
         state = states.PRUNED
     except InputError as error:
         if not _complete(study):  # the settings that the user gave
-            if not _has_checkpoint(_folder(trial, output)):  # a failed start leaves nothing
+            # A failed start leaves nothing; after a full disk, the run can be resumed.
+            if not run_folder.has_checkpoint(_folder(trial, output)):
                 files.gfile.remove(f"{output}/{run_folder.SEARCH}")
                 files.remove_tree(f"{output}/{_TRIALS}")
             raise
@@ -189,12 +189,6 @@ def _folder(trial: Any, output: str) -> str:
     """The folder of a trial, the same for the same settings."""
     settings = json.dumps(trial.params, sort_keys=True).encode()
     return f"{output}/{_TRIALS}/{hashlib.sha256(settings).hexdigest()[:16]}"
-
-
-def _has_checkpoint(folder: str) -> bool:
-    """Whether the run of a trial could be resumed, for example after the disk was full."""
-    runs = files.matching(f"{folder}/runs", "*")
-    return any(files.matching(f"{run}/{CHECKPOINTS}", "*") for run in runs)
 
 
 def _complete(study: Any) -> list[Any]:

@@ -6,6 +6,7 @@ import itertools
 import math
 import statistics
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -240,7 +241,7 @@ def identity(
     values = settings.identity()
     for name in ("tasks", "init", "teacher", "unlabelled"):  # their contents are compared
         del values[name]
-    tokenizer, unlabelled = bundle.tokenizer(), settings.unlabelled
+    unlabelled = settings.unlabelled
     return {
         **({"teacher_sha256": teacher.sha256()} if teacher else {}),
         **({"unlabelled_sha256": tables.sha256(unlabelled)} if unlabelled else {}),
@@ -249,8 +250,8 @@ def identity(
         "config": bundle.config.to_dict(),
         "init_sha256": bundle.sha256(),
         **({"init_tasks": list(bundle.tasks)} if bundle.tasks else {}),
-        "vocabulary_sha256": tokenizer.vocabulary.sha256,
-        "tokenizer": tokenizer.settings,
+        "vocabulary_sha256": bundle.require_vocabulary().sha256,
+        "tokenizer": bundle.resolved_settings(),
         "tasks": describe_tasks(settings, data),
     }
 
@@ -347,8 +348,7 @@ def _report(setup: Setup, results: list[RunResult], chosen: RunResult) -> dict[s
     notes = {item.task.name: item.notes for item in data}
     for more in setup.unlabelled:
         sizes[more.task.name] |= more.sizes
-        for note, count in more.notes.items():
-            notes[more.task.name][note] = notes[more.task.name].get(note, 0) + count
+        notes[more.task.name] = dict(Counter(notes[more.task.name]) + Counter(more.notes))
     return {
         "metrics": {
             "by_seed": {str(r["seed"]): r["metrics"] for r in same_rate},

@@ -211,22 +211,25 @@ def _base_config(settings: PretrainingSettings, tokenizer: Tokenizer) -> Encoder
     if found is not None:
         config = found
     elif path is None or not path.endswith(".json"):
-        config = configs.named(path or _USUAL_SIZE, vocab_size=vocab_size)
-        if getattr(config, "position_offset", 0):  # of a RoBERTa: the id of padding, and one
-            config = _with_offset(config, tokenizer.pad_id + 1)
-        return config
+        named = configs.named(path or _USUAL_SIZE, vocab_size=vocab_size)
+        return _for_padding(named, tokenizer.pad_id)
     else:
         config = configs.load(path)
     _check_vocabulary(config, vocab_size, settings)
     return config
 
 
-def _with_offset(config: EncoderConfig, offset: int) -> EncoderConfig:
-    """The configuration of as many positions after another number of unused rows."""
-    if not isinstance(config, BertConfig) or config.num_decoder_layers:  # BART has a fixed number
+def _for_padding(config: EncoderConfig, pad_id: int) -> EncoderConfig:
+    """The configuration with as many positions after the padding's row, where it has one (RoBERTa).
+
+    Positions of a BART also begin after unused rows, but their number is fixed.
+    """
+    if not isinstance(config, BertConfig) or config.num_decoder_layers:
         return config
-    rows = config.max_length + offset
-    return dataclasses.replace(config, position_offset=offset, max_position_embeddings=rows)
+    if not config.position_offset:
+        return config
+    rows = config.max_length + pad_id + 1
+    return dataclasses.replace(config, position_offset=pad_id + 1, max_position_embeddings=rows)
 
 
 def _check_vocabulary(

@@ -47,8 +47,14 @@ Compute = Callable[[Batch], Sequence[np.ndarray]]
 
 def environment() -> list[str | None]:
     """The processor and the versions of packages, on which results and speed depend."""
-    versions = {each.name: each.version for each in metadata.distributions()}
-    return [machine.processor(), *map(versions.get, _PACKAGES)]
+
+    def version(package: str) -> str | None:
+        try:
+            return metadata.version(package)
+        except metadata.PackageNotFoundError:
+            return None
+
+    return [machine.processor(), *map(version, _PACKAGES)]
 
 
 class ConvertedModels:

@@ -97,11 +97,17 @@ def _has_begun(output: str) -> bool:
         return False
     if is_finished(output):
         return True
-    runs = [output, *files.matching(f"{output}/runs", "*")]
-    return files.gfile.exists(f"{output}/{SEARCH}") or any(
-        files.gfile.exists(f"{run}/result.json") or files.matching(f"{run}/checkpoints", "*")
-        for run in runs
-    )
+    results = any(files.gfile.exists(f"{run}/result.json") for run in _runs(output))
+    return files.gfile.exists(f"{output}/{SEARCH}") or results or has_checkpoint(output)
+
+
+def has_checkpoint(output: str) -> bool:
+    """Whether the run in a folder, or one of its runs, has a checkpoint to resume from."""
+    return any(files.matching(f"{run}/checkpoints", "*") for run in _runs(output))
+
+
+def _runs(output: str) -> list[str]:
+    return [output, *files.matching(f"{output}/runs", "*")]
 
 
 def is_finished(output: str) -> bool:

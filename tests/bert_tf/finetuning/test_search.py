@@ -9,6 +9,7 @@ import pytest
 
 from bert_tf import weights
 from bert_tf.finetuning import search, sweep, task_report
+from bert_tf.training import run_folder
 from bert_tf.training.loop import TrainingDivergedError
 from pipelines.common import stopping
 from pipelines.common.errors import InputError
@@ -42,6 +43,22 @@ def whole(tmp_path_factory, settings, trials):
     return f"{folder}/out", search.search(settings, f"{folder}/out", f"{folder}/cache", 1)
 
 
+def _end_at(monkeypatch, evaluation, error):
+    """Ends the trials with an error after so many evaluations."""
+    finetune, calls = sweep.finetune, []
+
+    def end(*arguments, evaluated, **options):
+        def ended(share, score):
+            evaluated(share, score)
+            calls.append(share)
+            if len(calls) == evaluation:
+                raise error
+
+        return finetune(*arguments, evaluated=ended, **options)
+
+    monkeypatch.setattr(search.sweep, "finetune", end)
+
+
 def test_the_best_trial_is_kept(tmp_path, settings, whole):
     output, report = whole
     trials = report["search"]
@@ -67,18 +84,7 @@ def test_the_best_trial_is_kept(tmp_path, settings, whole):
 def test_a_stopped_search_goes_on_as_if_it_had_not_been_stopped(
     tmp_path, settings, whole, monkeypatch
 ):
-    finetune, calls = sweep.finetune, []
-
-    def stop(*arguments, evaluated, **options):
-        def ended(share, score):
-            evaluated(share, score)
-            calls.append(share)
-            if len(calls) == 3:
-                raise stopping.Stopped(15)
-
-        return finetune(*arguments, evaluated=ended, **options)
-
-    monkeypatch.setattr(search.sweep, "finetune", stop)
+    _end_at(monkeypatch, 3, stopping.Stopped(15))
     with pytest.raises(stopping.Stopped):
         search.search(settings, f"{tmp_path}/out", f"{tmp_path}/cache", 1)
     other = dataclasses.replace(settings, learning_rates=(1e-3,))
@@ -95,23 +101,14 @@ def test_a_stopped_search_goes_on_as_if_it_had_not_been_stopped(
 
 
 def test_a_full_disk_leaves_what_can_be_resumed(tmp_path, settings, monkeypatch):
-    finetune, calls = sweep.finetune, []
-
-    def fill(*arguments, evaluated, **options):
-        def ended(share, score):
-            evaluated(share, score)
-            calls.append(share)
-            if len(calls) == 2:
-                raise InputError("no space is left.")
-
-        return finetune(*arguments, evaluated=ended, **options)
-
     output = f"{tmp_path}/out"
-    monkeypatch.setattr(search.sweep, "finetune", fill)
+    _end_at(monkeypatch, 2, InputError("no space is left."))
     with pytest.raises(InputError, match="no space is left"):
         search.search(settings, output, f"{tmp_path}/cache", 1)
     monkeypatch.setattr(search, "_has_time", lambda study, _: _scored(study) < 1)
-    assert search._has_checkpoint(search._folder(search._study(output, settings).trials[0], output))
+    assert run_folder.has_checkpoint(
+        search._folder(search._study(output, settings).trials[0], output)
+    )
     assert len(search.search(settings, output, f"{tmp_path}/cache", 1)["search"]) == 1
 
 
