@@ -7,7 +7,7 @@ import tensorflow as tf
 from absl import app, flags
 
 from benchmarks.peers import answering
-from bert_tf.serving import engines, selection
+from bert_tf.serving import selection
 from bert_tf.serving.plan import Precision
 from bert_tf.serving.predictor import Predictor
 from pipelines.labelled.schema import TextExample
@@ -23,8 +23,7 @@ _PRECISION = flags.DEFINE_string("precision", None, "What is computed in.")
 def main(_: list[str]) -> None:
     """Measures with the flags given."""
     precision = Precision(_PRECISION.value) if _PRECISION.value else None
-    cache = engines.user_folder()
-    plan = selection.choose(_EXPORT.value, _ENGINE.value, None, precision, cache)
+    plan = selection.choose(_EXPORT.value, _ENGINE.value, None, precision)
     print(plan, flush=True)
     tf.config.threading.set_intra_op_parallelism_threads(plan.tensorflow_threads)
     predictor = Predictor(_EXPORT.value, plan=plan)

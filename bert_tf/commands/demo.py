@@ -41,6 +41,6 @@ def main() -> None:
             place = stack.enter_context(tempfile.TemporaryDirectory())
             saved_model.export(sources.of_folder(folder), place)
             folder = place
-        # A demo starts at once: the choice of the fastest engine would take time.
+        # A demo starts at once: converting the model for another engine would take time.
         settings = ServerSettings(engine=EngineName.TENSORFLOW, threads=1)
         run.serve(folder, "bert", address, settings)

@@ -36,8 +36,8 @@ with flag_types.group(Group.MACHINE):
         flag_types.ChoiceParser((AUTO, *EngineName)),
         "engine",
         EngineName.TENSORFLOW,
-        "The engine that computes an export; auto: the fastest of those installed, which is "
-        "measured once.",
+        "The engine that computes an export; auto: ONNX Runtime if it is installed, or an engine "
+        "in which a lower precision was checked.",
     )
 _KIND = flags.DEFINE_string(
     "kind",

@@ -101,7 +101,7 @@ class ConvertedModels:
 
 
 def user_folder() -> str:
-    """Folder of the user's converted models and plans."""
+    """Folder of the user's converted models."""
     base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     return f"{base}/bert-tf/engines"
 

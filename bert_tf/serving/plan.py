@@ -4,7 +4,7 @@ import dataclasses
 import enum
 
 MAX_TOKENS = 1024  # of different requests computed together, by default
-AUTO = "auto"  # in place of an engine's name: the fastest on this machine
+AUTO = "auto"  # in place of an engine's name: chosen by the rule of `selection`
 
 
 class EngineName(enum.StrEnum):
@@ -30,16 +30,13 @@ class ExecutionPlan:
 
     Attributes:
       engine: name of the engine.
-      threads: of each computation while several run at once, as many as there are cores for.
+      threads: of each computation; as many computations run at once as there are cores for.
       precision: in which it multiplies.
-      single_threads: of a computation while no other runs; None: as `threads`, which TensorFlow
-        needs.
     """
 
     engine: EngineName = EngineName.TENSORFLOW
     threads: int = 1
     precision: Precision = Precision.FLOAT32
-    single_threads: int | None = None
 
     @property
     def batches(self) -> bool:
@@ -57,6 +54,4 @@ class ExecutionPlan:
 
     def __str__(self) -> str:
         threads = f"{self.threads} thread{'s' * (self.threads > 1)}"
-        if self.single_threads is not None:
-            threads += f", {self.single_threads} for a single sequence"
         return f"{self.engine} ({self.precision}) with {threads}"

@@ -67,11 +67,12 @@ class Predictor:
 
     Args:
       path: of a version, or of a folder of versions: the newest one.
-      engine: runs the computations; "auto": the fastest one installed, which is measured once.
+      engine: runs the computations; "auto": ONNX Runtime if it is installed, see
+        `selection.choose`.
       threads: of one computation; None: those of TensorFlow in this process
-        (`tf.config.threading`), or the fastest number.
+        (`tf.config.threading`).
       precision: in which to multiply; None: that in which the export was checked.
-      cache: folder for plans and converted models; None: that of the user.
+      cache: folder for converted models; None: that of the user.
       plan: in place of engine, threads and precision.
       max_tokens: of different requests that are computed together; fewer shorten each wait.
 
@@ -114,7 +115,7 @@ class Predictor:
                 known = ", ".join(Precision)
                 raise InputError(f"precision {precision!r}: is unknown; use one of {known}.")
             kind = Precision(precision) if precision else None
-            plan = selection.choose(self.path, engine, threads, kind, cache, here)
+            plan = selection.choose(self.path, engine, threads or here, kind)
         self.plan = plan
         self.difference: float | None = None
         self._session = SavedModelSession(f"{self.path}/{saved_model.PARTS}", optimize=False)
@@ -125,21 +126,16 @@ class Predictor:
     def _load(self, models: ConvertedModels) -> dict[str, _LoadedSignature]:
         """The signatures by name; each computation is loaded once."""
         plan = self.plan
-        loaders = {
-            threads: engines.ENGINES[plan.engine](models, plan.precision, threads)
-            for threads in {plan.threads, plan.single_threads or plan.threads}
-        }
+        loader = engines.ENGINES[plan.engine](models, plan.precision, plan.threads)
         found: dict[str, _LoadedSignature] = {}
-        assembly = reading.assembly(self.path, loaders[plan.threads].dtype)
+        assembly = reading.assembly(self.path, loader.dtype)
         for number, model in enumerate(assembly.models):
             executables: dict[str, Executable] = {}
             for signature in model.signatures:
                 key = signature.computation.name
                 if key not in executables:
                     name, config = f"{number}_{key}", model.source.bundle.config
-                    executables[key] = self._executable(
-                        name, signature.computation, config, loaders
-                    )
+                    executables[key] = self._executable(name, signature.computation, config, loader)
                 plain = None
                 if signature.plain:
                     plain = _PlainPath(signature.plain, model.tokenizer, signature.postprocess)
@@ -153,21 +149,16 @@ class Predictor:
         name: str,
         computation: Computation,
         config: EncoderConfig,
-        loaders: Mapping[int, Engine],
+        loader: Engine,
     ) -> Executable:
         """Loads a computation, and compares its results with TensorFlow's."""
-        plan = self.plan
         if not computation.portable:
-            compute = engines.compute_with_tensorflow(computation)
-            return Executable(computation.outputs, compute, compute)
-        computes = {threads: engine.load(name, computation) for threads, engine in loaders.items()}
-        compute = computes[plan.threads]
-        if plan.engine is not EngineName.TENSORFLOW:
-            found = loaders[plan.threads].difference(name, compute, computation, config)
+            return Executable(computation.outputs, engines.compute_with_tensorflow(computation))
+        compute = loader.load(name, computation)
+        if loader.name is not EngineName.TENSORFLOW:
+            found = loader.difference(name, compute, computation, config)
             self.difference = max(found, self.difference or 0.0)
-        return Executable(
-            computation.outputs, compute, computes[plan.single_threads or plan.threads]
-        )
+        return Executable(computation.outputs, compute)
 
     @property
     def signatures(self) -> dict[str, dict[str, tf.DType]]:

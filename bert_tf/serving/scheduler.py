@@ -49,13 +49,11 @@ class Executable(NamedTuple):
 
     Attributes:
       outputs: specifications of the results, as those of `Computation`.
-      compute: runs it while other computations may run.
-      single: runs it on one sequence while no other computation runs.
+      compute: runs it; several threads may call it at once.
     """
 
     outputs: Sequence[tf.TensorSpec]
     compute: Compute
-    single: Compute
 
 
 class Scheduler:
@@ -98,12 +96,12 @@ class Scheduler:
                 raise InputError("the model was closed; load it again.")
             at_once = len(items) == 1 and not self._waiting and self._busy < self._threads
             if at_once:
-                single = self._begin(items)
+                self._busy += 1
             else:
                 self._waiting.extend(items)
                 self._changed.notify(len(items))
         if at_once:  # handing it to another thread may take as long as the computation
-            self._compute(items, single)
+            self._compute(items)
         return request.future
 
     def close(self) -> None:
@@ -124,21 +122,14 @@ class Scheduler:
                 items = self._take()
                 if not items:
                     continue
-                single = self._begin(items)
-            self._compute(items, single)
+                self._busy += 1
+            self._compute(items)
 
-    def _begin(self, items: "Sequence[_Item]") -> bool:
-        """Counts a computation; returns whether it is one sequence and no other runs."""
-        single = len(items) == 1 and not self._waiting and not self._busy
-        self._busy += 1
-        return single
-
-    def _compute(self, items: "Sequence[_Item]", single: bool) -> None:
+    def _compute(self, items: "Sequence[_Item]") -> None:
         """Computes sequences of one executable for their requests."""
         executable = items[0].request.executable
         try:
-            compute = executable.single if single else executable.compute
-            found = compute(_join(items))
+            found = executable.compute(_join(items))
             for source, (request, row, length) in enumerate(items):
                 request.finish(row, length, [values[source] for values in found])
         except Exception as error:  # reported to all requests

@@ -11,7 +11,7 @@ import tensorflow as tf
 from absl import logging
 
 from bert_tf.export import saved_model, warmup
-from bert_tf.serving import engines, selection
+from bert_tf.serving import selection
 from bert_tf.serving.credentials import Identity
 from bert_tf.serving.plan import ExecutionPlan, Precision
 from bert_tf.serving.predictor import Predictor
@@ -78,9 +78,7 @@ def serve(folder: str, name: str, address: Address, settings: ServerSettings) ->
     identity = Identity.of_files(settings.token_file, settings.certificate, settings.key)
     newest = newest_complete(folder)
     precision = Precision(settings.precision) if settings.precision else None
-    plan = selection.choose(
-        newest, settings.engine, settings.threads, precision, engines.user_folder()
-    )
+    plan = selection.choose(newest, settings.engine, settings.threads, precision)
     # The first computation of a process sets the number of threads for all others.
     tf.config.threading.set_intra_op_parallelism_threads(plan.tensorflow_threads)
     print(f"computes with {plan}", flush=True)
@@ -113,8 +111,8 @@ def _load(
     Raises:
       InputError: it was not checked in this precision, or cannot be loaded.
     """
-    checked = selection.precisions(path, plan.engine, precision)
-    plan = dataclasses.replace(plan, precision=checked[plan.engine])
+    checked = selection.precision_of(path, plan.engine, precision)
+    plan = dataclasses.replace(plan, precision=checked)
     predictor = Predictor(path, plan=plan, max_tokens=settings.max_tokens)
     try:
         _warm_up(predictor, f"{path}/{saved_model.EXTRA}")

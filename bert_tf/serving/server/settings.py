@@ -25,15 +25,15 @@ class ServerSettings(Settings):
 
     engine: str = setting(
         AUTO,
-        "Engine: TensorFlow, or another runtime, for which models are converted once; auto: the "
-        "fastest one installed, which is measured once on this machine.",
+        "Engine: TensorFlow, or another runtime, for which models are converted once; auto: ONNX "
+        "Runtime if it is installed, or an engine in which a lower precision was checked.",
         choices=(AUTO, *EngineName),
         group=Group.MACHINE,
     )
     threads: int | None = setting(
         None,
         "Threads of one computation; as many computations run at once as there are cores for. Not "
-        "given: all cores; with --engine=auto and without --docker, the fastest number.",
+        "given: all cores, at most four; with --docker, all cores.",
         group=Group.MACHINE,
         minimum=1,
     )

@@ -30,7 +30,6 @@ def whole(export):
 
 _PLANS = [
     *(ExecutionPlan(name) for name in EngineName),
-    ExecutionPlan(EngineName.ONNXRUNTIME, threads=1, single_threads=2),
 ]
 
 

@@ -86,7 +86,7 @@ def _check(future, sequences):
 
 
 def test_many_at_once_get_what_each_gets_alone(make, recorder):
-    scheduler, step = make(3), Executable(_OUTPUTS, recorder, recorder)
+    scheduler, step = make(3), Executable(_OUTPUTS, recorder)
     rng = np.random.default_rng(1)
 
     def ask(seed):
@@ -99,8 +99,8 @@ def test_many_at_once_get_what_each_gets_alone(make, recorder):
 
 
 def test_what_waits_is_computed_with_what_is_as_long(make, recorder):
-    scheduler, step = make(1), Executable(_OUTPUTS, recorder, recorder)
-    other = Executable(_OUTPUTS, recorder, recorder)
+    scheduler, step = make(1), Executable(_OUTPUTS, recorder)
+    other = Executable(_OUTPUTS, recorder)
     _held(scheduler, recorder, step)
     asked = [
         (each, sequences, scheduler.submit(each, sequences))
@@ -118,7 +118,7 @@ def test_what_waits_is_computed_with_what_is_as_long(make, recorder):
 
 
 def test_what_is_computed_together_is_bounded(make, recorder):
-    scheduler, step = make(1, max_tokens=64), Executable(_OUTPUTS, recorder, recorder)
+    scheduler, step = make(1, max_tokens=64), Executable(_OUTPUTS, recorder)
     _held(scheduler, recorder, step)
     sequences = _sequences(*[16] * 9)
     future = scheduler.submit(step, sequences)
@@ -130,7 +130,7 @@ def test_what_is_computed_together_is_bounded(make, recorder):
 
 
 def test_each_sequence_by_itself(make, recorder):
-    scheduler, step = make(1, batches=False), Executable(_OUTPUTS, recorder, recorder)
+    scheduler, step = make(1, batches=False), Executable(_OUTPUTS, recorder)
     _held(scheduler, recorder, step)
     sequences = _sequences(20, 19, 20)
     future = scheduler.submit(step, sequences)
@@ -140,7 +140,7 @@ def test_each_sequence_by_itself(make, recorder):
 
 
 def test_free_threads_share_what_waits(make, recorder):
-    scheduler, step = make(2), Executable(_OUTPUTS, recorder, recorder)
+    scheduler, step = make(2), Executable(_OUTPUTS, recorder)
     recorder.may_go_on.clear()
     sequences = _sequences(*[20] * 8)
     future = scheduler.submit(step, sequences)
@@ -158,7 +158,7 @@ def test_a_batch_is_found_without_looking_at_all_that_waits(make, recorder, monk
     monkeypatch.setattr(
         scheduler_module._Item, "fits", lambda *items: looked_at.append(items) or fits(*items)
     )
-    scheduler, step = make(1, max_tokens=80), Executable(_OUTPUTS, recorder, recorder)
+    scheduler, step = make(1, max_tokens=80), Executable(_OUTPUTS, recorder)
     sequences = _sequences(*[20] * 400)
     _check(scheduler.submit(step, sequences), sequences)
     assert len(looked_at) <= 16 * len(recorder.shapes)
@@ -167,7 +167,7 @@ def test_a_batch_is_found_without_looking_at_all_that_waits(make, recorder, monk
 
 def test_no_sequence_needs_no_computation(make, recorder):
     sequences = _sequences()
-    results = make(1).submit(Executable(_OUTPUTS, recorder, recorder), sequences).result(60)
+    results = make(1).submit(Executable(_OUTPUTS, recorder), sequences).result(60)
     assert [x.shape for x in results] == [(0, 5, 2), (0, 3)] and not recorder.shapes
 
 
@@ -175,7 +175,7 @@ def test_a_sequence_of_padding_and_gaps_are_computed(make, recorder):
     sequences = _sequences(6, 4)
     sequences.mask[0] = 0
     sequences.mask[1] = [1, 0, 0, 1, 0, 0]
-    _check(make(1).submit(Executable(_OUTPUTS, recorder, recorder), sequences), sequences)
+    _check(make(1).submit(Executable(_OUTPUTS, recorder), sequences), sequences)
 
 
 def test_what_fails_is_told_to_who_asked(make, recorder):
@@ -183,15 +183,15 @@ def test_what_fails_is_told_to_who_asked(make, recorder):
         raise ValueError("no memory")
 
     scheduler = make(1)
-    future = scheduler.submit(Executable(_OUTPUTS, fail, fail), _sequences(3, 50))
+    future = scheduler.submit(Executable(_OUTPUTS, fail), _sequences(3, 50))
     with pytest.raises(ValueError, match="no memory"):
         future.result(60)
     sequences = _sequences(4)
-    _check(scheduler.submit(Executable(_OUTPUTS, recorder, recorder), sequences), sequences)
+    _check(scheduler.submit(Executable(_OUTPUTS, recorder), sequences), sequences)
 
 
 def test_what_waits_is_computed_before_the_end(recorder):
-    scheduler, step = Scheduler(1), Executable(_OUTPUTS, recorder, recorder)
+    scheduler, step = Scheduler(1), Executable(_OUTPUTS, recorder)
     _held(scheduler, recorder, step)
     sequences = _sequences(5, 60, 12)
     future = scheduler.submit(step, sequences)
@@ -201,27 +201,15 @@ def test_what_waits_is_computed_before_the_end(recorder):
 
 
 def test_after_the_end_nothing_is_computed(recorder):
-    scheduler, step = Scheduler(1), Executable(_OUTPUTS, recorder, recorder)
+    scheduler, step = Scheduler(1), Executable(_OUTPUTS, recorder)
     scheduler.close()
     for lengths in ([3], [3, 4]):
         with pytest.raises(InputError, match="the model was closed"):
             scheduler.submit(step, _sequences(*lengths))
 
 
-def test_a_sequence_that_nothing_else_runs_beside_is_computed_alone(make, recorder):
-    alone = _Recorder()
-    scheduler, step = make(2), Executable(_OUTPUTS, recorder, alone)
-    _check(scheduler.submit(step, sequences := _sequences(9)), sequences)
-    assert (len(alone.shapes), len(recorder.shapes)) == (1, 0)
-    alone.begun.acquire()
-    _held(scheduler, alone, step)
-    _check(scheduler.submit(step, other := _sequences(7)), other)  # beside another
-    assert (alone.shapes, recorder.shapes) == ([], [(1, 7)])
-    alone.may_go_on.set()
-
-
 def test_what_nobody_waits_for_any_more_is_not_computed(make, recorder):
-    scheduler, step = make(1), Executable(_OUTPUTS, recorder, recorder)
+    scheduler, step = make(1), Executable(_OUTPUTS, recorder)
     _held(scheduler, recorder, step)
     with deadline(time.monotonic() - 1):
         late = scheduler.submit(step, _sequences(9, 9))
