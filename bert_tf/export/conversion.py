@@ -1,18 +1,21 @@
 """Functions of TensorFlow in the formats of other runtimes."""
 
 import logging
+import math
 import tempfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
+from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2
 
 from bert_tf.export import onnx_patterns
 from bert_tf.export.module import quiet
 from pipelines.common import optional
 
 _OPSET = 17
+_LARGE = 1024  # elements of a matrix that tf2onnx does not see
 _AXES = {2: ("batch", "length"), 3: ("batch", "choices", "length")}  # names in ONNX, by rank
 
 
@@ -43,19 +46,48 @@ def to_onnx(function: Any) -> bytes:
     Raises:
       InputError: tf2onnx is not installed.
     """
-    tf2onnx = optional.load("tf2onnx", "onnx")
+    tf2onnx, onnx = optional.load("tf2onnx", "onnx"), optional.load("onnx", "onnx")
     logging.getLogger("tf2onnx").setLevel(logging.WARNING)
-    specs = function.structured_input_signature[1]
-    signature = [tf.TensorSpec(spec.shape, spec.dtype, name) for name, spec in specs.items()]
-    wrapped = tf.function(lambda *values: function(**dict(zip(specs, values, strict=True))))
+    frozen = convert_variables_to_constants_v2(
+        function, lower_control_flow=False, aggressive_inlining=True
+    )
+    definition = frozen.graph.as_graph_def(add_shapes=True)
+    # The matrices are inputs until tf2onnx has finished: it copies a graph with all its constants
+    # for each of two dozen passes, which took three quarters of the time.
+    matrices = {}
+    for node in definition.node:
+        if node.op != "Const":
+            continue
+        tensor = node.attr["value"].tensor
+        sizes = [axis.size for axis in tensor.tensor_shape.dim]
+        if len(sizes) > 1 and math.prod(sizes) > _LARGE:
+            matrices[f"{node.name}:0"] = tf.make_ndarray(tensor)
+            node.op = "Placeholder"
+            node.attr["shape"].shape.CopyFrom(tensor.tensor_shape)
+            del node.attr["value"]
+    names = [value.name for value in function.inputs if value.dtype != tf.resource]
+    names = dict(zip(names, function.structured_input_signature[1], strict=True))
+    results = {value.name: name for name, value in function.structured_outputs.items()}
     with quiet():
-        model, _ = tf2onnx.convert.from_function(
-            wrapped, signature, opset=_OPSET, custom_rewriter=onnx_patterns.rules()
+        model, _ = tf2onnx.convert.from_graph_def(
+            definition,
+            input_names=[*names, *matrices],
+            output_names=list(results),
+            opset=_OPSET,
+            custom_rewriter=onnx_patterns.rules(),
+            tensors_to_rename=names | results,
         )
-    for info in model.graph.input:
-        axes = info.type.tensor_type.shape.dim
-        for axis, name in zip(axes, _AXES[len(axes)], strict=True):
-            axis.dim_param = name
+    inputs = list(model.graph.input)
+    model.graph.ClearField("input")
+    for info in inputs:
+        if info.name in matrices:
+            tensor = onnx.numpy_helper.from_array(matrices[info.name], info.name)
+            model.graph.initializer.append(tensor)
+        else:
+            axes = info.type.tensor_type.shape.dim
+            for axis, name in zip(axes, _AXES[len(axes)], strict=True):
+                axis.dim_param = name
+            model.graph.input.append(info)
     return model.SerializeToString()
 
 
