@@ -28,7 +28,7 @@ COMMANDS = {
         "bert_tf.commands.mine_negatives",
         "Find similar texts that do not belong together",
     ),
-    "look": ("bert_tf.commands.look", "Inspect a model or a run on a page"),
+    "inspect": ("bert_tf.commands.inspect", "Inspect a model or a run on a page"),
     "extend-vocabulary": (
         "bert_tf.commands.extend_vocabulary",
         "Add words of a field to a model's vocabulary",

@@ -1,4 +1,4 @@
-"""Goes through everything once, with a model of debug size: make smoke.
+"""Goes through everything once, with a model of debug size: python -m tests.smoke.
 
 Each command is the real one; what is small is the corpus, the model and the number of steps.
 """

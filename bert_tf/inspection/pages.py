@@ -7,7 +7,7 @@ from pipelines.common import files, html_page
 from pipelines.common.errors import InputError
 from pipelines.common.html_page import PageFiles
 
-_WRITER = "bert-tf look"
+_WRITER = "bert-tf inspect"
 _STYLES = ("style.css",)
 _MODEL_SCRIPTS = (
     *("common.js", "tokens.js", "attention.js", "reading.js", "answer.js", "guesses.js"),

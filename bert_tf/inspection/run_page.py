@@ -96,12 +96,12 @@ def _identity(folder: str) -> dict[str, Any]:
     if not files.gfile.exists(path):
         raise InputError(
             f"{folder}: is not a run (it has no {_RUN}); name the folder that make pretrain wrote. "
-            "To inspect a model, give --model= and --text=."
+            "To inspect a model, give it a text, with --sentence=."
         )
     found = json_files.read(path, dict[str, Any])
     if not {"phases", "config"} <= found.keys():
         raise InputError(
-            f"{folder}: is not a run of pre-training; inspect its model with --model= and --text=."
+            f"{folder}: is not a run of pre-training; give its model a text, with --sentence=."
         )
     return found
 

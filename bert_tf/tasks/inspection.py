@@ -1,4 +1,4 @@
-"""What a page of `bert-tf look` shows of a task.
+"""What a page of `bert-tf inspect` shows of a task.
 
 The package of a shape may have a module `inspection` with a function
 

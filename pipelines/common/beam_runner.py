@@ -48,7 +48,7 @@ class BeamRunner(Runner):
         if not optional.is_there("apache_beam"):
             raise InputError(
                 "apache_beam is not installed, which --runner=beam needs: pip install -r "
-                "requirements-beam.txt, into an environment of its own (make tfrecords RUNNER=beam "
+                "requirements-beam.txt, into an environment of its own (make examples RUNNER=beam "
                 "makes it)."
             )
         self._options = tuple(options)

@@ -11,7 +11,7 @@ async function main() {
   showGuesses(guesses, tokens, texts);
   const bytes = await unpacked("attention");
   new Reading(tokens, texts, new Attention(bytes, model.layers, model.heads, tokens.length), attention);
-  find("footer").textContent = `Written by bert-tf look. The ${whole(bytes.length)} weights of attention take ` +
+  find("footer").textContent = `Written by bert-tf inspect. The ${whole(bytes.length)} weights of attention take ` +
     `${whole(attention.packed_bytes / 1024)} KiB of this file: roots in 255 steps, so that a weight of 10 % is off by 0.12 % at the most.`;
 }
 

@@ -16,7 +16,7 @@ function main() {
   showCurves(history, heldOut);
   showCourse(course);
   showWords(words);
-  find("footer").textContent = "Written by bert-tf look.";
+  find("footer").textContent = "Written by bert-tf inspect.";
 }
 
 function aboutRun({ finished, steps, objective, parameters, seconds, config }) {

@@ -28,11 +28,11 @@ def pages(folders, finished, tmp_path_factory):  # noqa: F811
         "choice": ("pick", [TEXT, "one", "the layer"]),
     }
     for name, (model, (text, *others)) in asked.items():
-        more = [f"--text_b={other}" for other in others]
+        more = [f"--second={other}" for other in others]
         more += [f"--task={model}"] if model in ("mood", "tags") else []
         output = f"--output={folder}/{name}.html"
-        commands.done("look", f"--model={folders[model]}", f"--text={text}", *more, output)
-    commands.done("look", f"--run={finished}", f"--output={folder}/run.html")
+        commands.done("inspect", f"--model={folders[model]}", f"--sentence={text}", *more, output)
+    commands.done("inspect", f"--model={finished}", f"--output={folder}/run.html")
     return {name: f"file://{folder}/{name}.html" for name in (*asked, "run")}
 
 

@@ -40,12 +40,12 @@ def test_a_page_asks_for_nothing_from_outside(kind):
 
 def _write(folders, output, *more, name="pretrained", text="The [MASK] model."):
     return commands.done(
-        "look", f"--model={folders[name]}", f"--text={text}", f"--output={output}", *more
+        "inspect", f"--model={folders[name]}", f"--sentence={text}", f"--output={output}", *more
     ).stdout
 
 
 def test_the_command_writes_a_page_of_a_model(folders, tmp_path):
-    output = tmp_path / "new" / "look.html"
+    output = tmp_path / "new" / "inspect.html"
     said = _write(folders, output, text=NASTY)
     values = json.loads(Elements(output.read_text()).scripts["values"])
     assert values["texts"][0]["text"] == NASTY
@@ -58,7 +58,7 @@ def test_the_command_writes_a_page_of_a_model(folders, tmp_path):
 
 
 def test_the_command_answers_for_one_of_several_tasks(folders, tmp_path):
-    output = tmp_path / "look.html"
+    output = tmp_path / "inspect.html"
     _write(
         folders, output, "--task=tags", "--attribution_steps=4", name="tags", text="a deep layer"
     )
@@ -67,20 +67,21 @@ def test_the_command_answers_for_one_of_several_tasks(folders, tmp_path):
 
 
 def test_mistakes_are_reported_in_one_line(folders, tmp_path):
-    output = f"--output={tmp_path}/look.html"
-    model, text = f"--model={folders['pretrained']}", "--text=a"
+    output = f"--output={tmp_path}/inspect.html"
+    model, text = f"--model={folders['pretrained']}", "--sentence=a"
     (tmp_path / "mine.html").write_text("<html>mine</html>")
     for flags, message in (
-        ([text, output], "name a model with MODEL= (--model) and a text with SENTENCE="),
-        ([model, output], "give the model a text to read, with SENTENCE= (--text)."),
-        ([model, "--text=  ", output], "give the model a text to read"),
-        ([model, text, "--run=r", output], "--run has a page of its own; leave --model and --text"),
+        (
+            [model, "--second=b", output],
+            "give the model a text to read, with SENTENCE= (--sentence).",
+        ),
+        ([model, "--sentence=  ", output], "give the model a text to read"),
         (
             ["--model=nothing", text, output],
             "nothing: no such folder or checkpoint, and the caches",
         ),
-        (["--run=nothing", output], "nothing: is not a run (it has no run.json)"),
-        ([f"--run={folders['mood']}", output], "is not a run (it has no run.json)"),
+        (["--model=nothing", output], "nothing: is not a run (it has no run.json)"),
+        ([f"--model={folders['mood']}", output], "is not a run (it has no run.json)"),
         ([model, text, f"--output={tmp_path}/mine.html"], "is not a page of this command"),
         ([model, text, f"--output={tmp_path}"], "is a folder; name a file to write"),
         ([f"--model={folders['mood']}", text, output], "has the tasks tags, mood; choose with"),
@@ -89,9 +90,9 @@ def test_mistakes_are_reported_in_one_line(folders, tmp_path):
             "--guesses=0: it must be a whole number, at least 1",
         ),
     ):
-        assert message in commands.error("look", *flags), flags
+        assert message in commands.error("inspect", *flags), flags
     assert (tmp_path / "mine.html").read_text() == "<html>mine</html>"
-    assert not (tmp_path / "look.html").exists()
+    assert not (tmp_path / "inspect.html").exists()
 
 
 def test_packages_are_made_with_all_that_pages_are_made_of():

@@ -119,7 +119,7 @@ def test_older_and_unfinished_runs_have_what_they_noted(run, tmp_path):
 
 def test_what_is_no_run_of_pretraining_is_refused(tmp_path):
     (tmp_path / "run.json").write_text('{"settings": {}}')
-    with pytest.raises(InputError, match="is not a run of pre-training; inspect its model with"):
+    with pytest.raises(InputError, match="is not a run of pre-training; give its model a text"):
         run_page.inspect(str(tmp_path))
     with pytest.raises(InputError, match="is not a run \\(it has no run.json\\)"):
         run_page.inspect(str(tmp_path / "nothing"))

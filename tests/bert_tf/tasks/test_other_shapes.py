@@ -85,7 +85,7 @@ def test_a_shape_from_outside_is_trained_predicted_exported_and_served(tmp_path,
         InputError, match="no class for a BERT with a task of the shape count; write it as"
     ):
         weights.write(weights.read(output), f"{tmp_path}/hf", "huggingface")
-    # The page of `bert-tf look` shows its encoder.
+    # The page of `bert-tf inspect` shows its encoder.
     assert model_page.inspect(output, ["good and bad"], InspectionSettings())
 
 

@@ -22,7 +22,7 @@ def test_data_stays_in_its_element():
 
 def test_the_title_is_short_and_does_not_turn_round():
     made_of = html_page.PageFiles("bert_tf.inspection", "run.html", (), ())
-    page = html_page.render(made_of, "\u202e" + "a <b> " * 1000, "bert-tf look", [])
+    page = html_page.render(made_of, "\u202e" + "a <b> " * 1000, "bert-tf inspect", [])
     title = page.split("<title>")[1].split("</title>")[0]
     assert title.startswith("a &lt;b&gt; a") and "\u202e" not in title and len(title) < 200
 
