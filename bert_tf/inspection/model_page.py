@@ -107,7 +107,7 @@ def _without_task(source: ModelSource, tokenizer: Tokenizer, texts: Sequence[str
     """
     if len(texts) > 2:
         raise InputError(
-            f"{source.folder}: has no task that chooses among texts; give --text_b= once."
+            f"{source.folder}: has no task that chooses among texts; give --second= once."
         )
     config = source.bundle.config
     config.check_segments(tokenizer.vocabulary.types(len(texts)), source.folder)

@@ -22,7 +22,7 @@ from pipelines.labelled.features import Features
 from pipelines.tokenizers.base import Tokenizer
 from pipelines.tokenizers.numbered import NumberedTokenizer, TokenSequence
 
-PLACE = "--text"  # the place of examples, for errors
+PLACE = "--sentence"  # the place of examples, for errors
 # A score of each sequence, float32 [rows], of logits [rows, units] or [rows, length, units].
 Score = Callable[[tf.Tensor], tf.Tensor]
 
@@ -126,7 +126,7 @@ def log_odds(logits: tf.Tensor, label: int) -> tf.Tensor:
 def check_count(task: Task, texts: Sequence[str], count: int) -> None:
     """Raises InputError unless there are as many texts as the task takes, one or two."""
     if len(texts) != count:
-        takes = "two texts (--text and --text_b)" if count == 2 else "one text (--text)"
+        takes = "two texts (--sentence and --second)" if count == 2 else "one text (--sentence)"
         raise InputError(f"the task {task.name} takes {takes}, not {len(texts)}.")
 
 

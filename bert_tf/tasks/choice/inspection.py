@@ -19,7 +19,7 @@ def inspect(task: Choice, texts: Sequence[str], reader: Reader) -> InspectedAnsw
     context, *others = texts
     if len(others) < 2:
         raise InputError(
-            f"the task {task.name} chooses among texts; give two or more, each with --text_b=."
+            f"the task {task.name} chooses among texts; give two or more, each with --second=."
         )
     choices = tuple(map(str.strip, others))
     example = ChoiceExample("", PLACE, context, choices)

@@ -326,12 +326,12 @@ def test_directions_of_texts_are_found(folders):
 
 def test_texts_that_a_model_does_not_take_are_refused(folders, export):
     for name, texts, message in (
-        ("mood", TEXTS[:2], "the task mood takes one text (--text), not 2."),
-        ("same", TEXTS[:1], "the task same takes two texts (--text and --text_b), not 1."),
+        ("mood", TEXTS[:2], "the task mood takes one text (--sentence), not 2."),
+        ("same", TEXTS[:1], "the task same takes two texts (--sentence and --second), not 1."),
         ("qa", TEXTS[:1], "the task qa takes two texts"),
-        ("tags", ["\u200b"], "--text: has no words to tag."),
+        ("tags", ["\u200b"], "--sentence: has no words to tag."),
         ("pick", TEXTS[:2], "the task pick chooses among texts; give two or more, each with"),
-        ("pretrained", TEXTS[:3], "has no task that chooses among texts; give --text_b= once."),
+        ("pretrained", TEXTS[:3], "has no task that chooses among texts; give --second= once."),
     ):
         with pytest.raises(InputError) as caught:
             _look(folders, name, *texts)
