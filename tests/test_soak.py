@@ -2,7 +2,6 @@
 
 import json
 import random
-import shutil
 import signal
 import subprocess
 import sys
@@ -185,14 +184,13 @@ def available(tmp_path, monkeypatch):
     """Steps without inputs, with reference runs that take long."""
     monkeypatch.setattr(small_inputs, "make", small_inputs.SmallInputs)
     monkeypatch.setattr(steps.Steps, "_run", lambda *_: steps.Reference({}, 0, 600.0, 1 << 30))
-    monkeypatch.setattr(shutil, "copytree", lambda *_: None)
     return steps.Steps(Workspace(tmp_path, 0), "x")
 
 
-def test_only_steps_without_prepared_output_are_chosen_for_bad_disks(available):
+def test_only_steps_that_end_at_an_error_are_chosen_for_bad_disks(available):
     rng = random.Random(0)
     assert "experiments" in {available.attempt(rng, n).name for n in range(300)}
-    names = {available.attempt(rng, n, prepared=False).name for n in range(300, 600)}
+    names = {available.attempt(rng, n, continuing=False).name for n in range(300, 600)}
     assert "experiments" not in names and len(names) > 10
 
 

@@ -140,7 +140,7 @@ def make(workspace: Workspace) -> Case:
     def case(number: int) -> Outcome:
         rng = workspace.rng(CATEGORY, number)
         kind, fault = faults[number % len(faults)]
-        attempt = available.attempt(rng, number, prepared=False)
+        attempt = available.attempt(rng, number, continuing=False)
         failures = [f"{kind}: {failure}" for failure in fault(attempt, rng)]
         return attempt.outcome({"tries": 1, kind: 1}, failures)
 

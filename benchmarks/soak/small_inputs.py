@@ -11,7 +11,6 @@ from pipelines.pretraining import example_writer
 from pipelines.pretraining.settings import ExampleSettings
 from tests import conftest
 from tests.bert_tf import exported, labelled_data
-from tests.bert_tf.experiments import small_plan
 
 _DOCUMENTS = 40
 _TOKENS = 160
@@ -31,7 +30,6 @@ class SmallInputs:
       foreign: a model in the formats of other programs.
       export: export of two tasks and a pre-trained model.
       hub: TF Hub pair of encoder and preprocessor.
-      experiments: output of `experiments` on the corpus before its first job.
     """
 
     def __init__(self, folder: Path):
@@ -46,7 +44,6 @@ class SmallInputs:
         self.foreign = {kind: f"{folder}/{kind}" for kind in (Format.TF1, Format.HUGGINGFACE)}
         self.export = f"{folder}/export"
         self.hub = f"{folder}/hub"
-        self.experiments = f"{folder}/experiments"
 
 
 def make(folder: Path) -> SmallInputs:
@@ -82,4 +79,3 @@ def _write(inputs: SmallInputs) -> None:
     found = sources.find([f"{name}={inputs.models[name]}" for name in tasks])
     saved_model.export(found, inputs.export)
     hub.export(sources.read(inputs.models["pretrained"]), inputs.hub)
-    small_plan.begin(inputs.corpus, f"{inputs.folder}/own_tasks", inputs.experiments)

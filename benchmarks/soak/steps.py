@@ -14,7 +14,6 @@ from benchmarks.soak import small_inputs, trees
 from benchmarks.soak.outcomes import Outcome, Workspace
 from benchmarks.soak.small_inputs import SmallInputs
 from tests import commands
-from tests.bert_tf.experiments import small_plan
 
 TIMEOUT = 600.0  # seconds of a command of debug size on a slow machine
 Arguments = Callable[[SmallInputs, str], list[str]]
@@ -29,20 +28,18 @@ class Step:
       weight: relative frequency among the steps.
       refuses: whether a second run reports that its output exists.
       numbered: whether a second run writes another version next to the first.
-      prepare: writes what the command starts from to the output folder, if anything.
+      continues: whether it goes on with other work after an error.
     """
 
     arguments: Arguments
     weight: int = 1
     refuses: bool = False
     numbered: bool = False
-    prepare: Callable[[SmallInputs, Path], object] | None = None
+    continues: bool = False
 
     def begin(self, inputs: SmallInputs, folder: Path) -> list[str]:
         """Creates the output folder and returns the command line."""
         folder.mkdir(parents=True)
-        if self.prepare:
-            self.prepare(inputs, folder)
         return self.arguments(inputs, str(folder))
 
 
@@ -97,8 +94,7 @@ def _hub(inputs: SmallInputs, output: str) -> list[str]:
 def _experiments(inputs: SmallInputs, output: str) -> list[str]:
     return [
         "experiments", f"--corpus={inputs.corpus}", f"--output={output}/experiments",
-        "--only=curves", f"--budget={small_plan.BUDGET}",
-        f"--vocab_size={small_plan.VOCABULARY}", "--processes=1",
+        f"--tasks=mood:classification={inputs.texts}", "--budget=trial",
     ]  # fmt: skip
 
 
@@ -124,11 +120,7 @@ STEPS = {
     "export": Step(_export, numbered=True),
     "hub export": Step(_hub, refuses=True),
     "vectors": Step(_vectors, weight=3),
-    # The plan of experiments depends on the speed of the machine; this one is fixed.
-    "experiments": Step(
-        _experiments,
-        prepare=lambda inputs, folder: shutil.copytree(inputs.experiments, folder / "experiments"),
-    ),
+    "experiments": Step(_experiments, continues=True),
 }
 
 
@@ -164,9 +156,9 @@ class Steps:
         self._references: dict[str, Reference] = {}
         self._locks = {name: threading.Lock() for name in STEPS}
 
-    def attempt(self, rng: random.Random, number: int, prepared: bool = True) -> "Attempt":
-        """A random step; without `prepared`, one with an output folder that is empty first."""
-        steps = {name: step for name, step in STEPS.items() if prepared or not step.prepare}
+    def attempt(self, rng: random.Random, number: int, continuing: bool = True) -> "Attempt":
+        """A random step; without `continuing`, one that ends at its first error."""
+        steps = {name: step for name, step in STEPS.items() if continuing or not step.continues}
         (name,) = rng.choices(list(steps), [step.weight for step in steps.values()])
         return Attempt(name, self.inputs, self._folder / str(number) / "out", self.reference(name))
 

@@ -14,7 +14,7 @@ from bert_tf.training import checkpoints
 # Measured values in reports, histories and results.
 _MEASURED = ("seconds", "sequences_per_second", "peak_fraction", "input_wait_fraction")
 # Pictures and texts of measured values, and logs.
-_UNCOMPARED = ("curves.png", "jobs.txt", "log.txt", "report.md")
+_UNCOMPARED = ("curves.png", "log.txt", "report.md")
 # Files of a SavedModel: one has a random number, and the functions of the other are numbered with
 # all functions that the process traced before. Checksums of these files are not compared either.
 _FINGERPRINT, _GRAPH = "fingerprint.pb", "saved_model.pb"

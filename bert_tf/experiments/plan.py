@@ -1,194 +1,204 @@
-"""The plan of the experiments: the scale of everything, decided before the first job."""
+"""The runs that the figures of the studies come from: ordinary commands in ordinary folders."""
 
-import dataclasses
+import itertools
+import re
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-import msgspec
-
-from bert_tf.experiments.settings import ExperimentSettings
-from bert_tf.finetuning.settings import TaskRequest
-from bert_tf.models.config import BertConfig
+from bert_tf import tasks as task_kinds
+from bert_tf.experiments import own_tasks, studies
+from bert_tf.experiments.studies import PERPLEXITY, PRESETS, STUDIES, Column, Model, Row, Task
 from bert_tf.models.elmo_config import ElmoConfig
-from bert_tf.models.families import FAMILIES
-from bert_tf.tasks import make
-from pipelines.common import json_files
+from bert_tf.training import hardware
+from pipelines.common import files, json_files, manifest, path_lists
+from pipelines.common.errors import InputError
 
-PLAN = "plan.json"
-# A model that has seen fewer tokens for each of its weights knows little more than which words are
-# neighbours (docs/guides/recipes.md).
-_TOKENS_PER_WEIGHT = 4
-_FILTERS = 5  # kinds of convolutions over characters
-_PREDICTED_WORDS = 8192  # of an ELMo; other words count as unknown
-_TUNING_BATCH = 32
-_TUNING_STEPS = 1000  # to aim for with small training sets, within these epochs
-_MIN_EPOCHS, _MAX_EPOCHS = 3, 30
+IDENTITY, OWN_TASKS = "experiments.json", "own_tasks"
+_REPORT = "/report.json"
+_TASK = re.compile(
+    r"(?:(?P<name>[A-Za-z0-9][\w.-]*):)?(?P<kind>\w+)=(?P<path>[^?]+)(?:\?(?P<columns>.*))?"
+)
 
 
-class ModelSize(NamedTuple):
-    """The size of an encoder: heads are 64 wide, the feed-forward layer has 4 widths."""
+class Request(NamedTuple):
+    """What the user asks for."""
 
-    layers: int
-    width: int
+    output: str  # folder for everything
+    corpus: str  # text to pre-train on: files or globs
+    tasks: str  # as the user writes them; "": made from the corpus
+    vocab: str | None  # None: one is learned
+    budget: str  # name of the preset
 
-    def __str__(self) -> str:
-        return f"{self.layers}x{self.width}"
 
-    def config(self, vocab_size: int) -> BertConfig:
-        """A BERT of this size."""
-        return BertConfig(
-            vocab_size=vocab_size,
-            num_hidden_layers=self.layers,
-            hidden_size=self.width,
-            num_attention_heads=self.width // 64,
-            intermediate_size=4 * self.width,
-        )
+class Run(NamedTuple):
+    """A command and its flags."""
 
-    def gpt_config(self, vocab_size: int) -> BertConfig:
-        """A GPT of this size, with the vocabulary of the BERT."""
-        values = {**FAMILIES["openai-gpt"].values, "vocab_size": vocab_size}
-        return dataclasses.replace(self.config(vocab_size), **values)
-
-    def elmo_config(self, vocab_size: int) -> ElmoConfig:
-        """An ELMo with outputs of this width: two projected LSTMs in each direction."""
-        return ElmoConfig(
-            vocab_size=vocab_size,
-            filters=ElmoConfig.filters[:_FILTERS],
-            num_highway_layers=1,
-            cell_size=self.width,  # about as many weights as the blocks of the BERT
-            projection_size=self.width // 2,
-            softmax_size=_PREDICTED_WORDS,
-        )
+    name: str  # path of its output below the folder of the experiments
+    words: tuple[str, ...]
+    mark: str  # path of the file of its output that is written last
+    needs: tuple["Run", ...]  # the runs whose output it reads
 
     @property
-    def learning_rate(self) -> float:
-        """The peak learning rate of pre-training; smaller models take larger ones."""
-        return 2e-3 if self.width <= 128 else 1e-3 if self.width <= 512 else 5e-4
+    def done(self) -> bool:
+        """Whether it is finished."""
+        return files.gfile.exists(self.mark)
+
+    def report(self) -> dict[str, Any] | None:
+        """The report of a model that is trained; None for all other runs."""
+        trained = self.mark.endswith(_REPORT) and self.done
+        return json_files.read(self.mark, dict[str, Any], finite=False) if trained else None
 
 
-@dataclasses.dataclass(frozen=True)
-class ExperimentTask:
-    """A task that models are fine-tuned for, with the size of its data.
+class Plan:
+    """All runs of a request; those with the same flags are one, named after the first.
 
     Attributes:
-      request: the task as fine-tuning takes it; its name is unique in a plan.
-      train_examples: number of training examples.
-      dev_examples: number of dev examples.
-      tokens: mean tokens of an example.
+      tables: by study, then by the label of the row, then by column: the run of the figure, or
+        several that differ in the seed of pre-training.
     """
 
-    request: TaskRequest
-    train_examples: int = 0
-    dev_examples: int = 0
-    tokens: int = 0
-
-    @property
-    def name(self) -> str:
-        """The name of the task."""
-        return self.request.name
-
-    @property
-    def per_token(self) -> bool:
-        """Whether the task labels tokens rather than whole texts."""
-        return make(self.request.kind).per_token
-
-
-@dataclasses.dataclass(frozen=True)
-class ExperimentPlan:
-    """The data and the scale of all jobs.
-
-    Attributes:
-      folder: of the experiments; the plan's file does not have it, so that it can be moved.
-      settings: the user's settings.
-      studies: the studies that fit into the budget.
-      corpus: files or globs of the text to pre-train on.
-      corpus_format: its format.
-      word_corpus: text for the word vocabulary of an ELMo: the corpus and the texts of the tasks.
-      tasks: to fine-tune for.
-      precision: that all models are trained in, so that they can be compared.
-      size: size of the main model, used in all studies but that of sizes.
-      weights: number of weights of the main model.
-      steps: of pre-training, the same for all models.
-      batch_size: sequences of a pre-training step.
-      model_seeds: pre-training seeds of the first study; other studies use the first of them.
-      seeds: of fine-tuning.
-      max_examples: training examples of a task, at most; None: all.
-      left_out: studies that were asked for and do not fit into the budget.
-    """
-
-    folder: str
-    settings: ExperimentSettings
-    studies: tuple[str, ...]
-    corpus: str
-    corpus_format: str
-    word_corpus: str
-    tasks: tuple[ExperimentTask, ...]
-    precision: str
-    size: ModelSize
-    weights: int = 0
-    steps: int = 0
-    batch_size: int = 32
-    model_seeds: tuple[int, ...] = (1,)
-    seeds: tuple[int, ...] = (1,)
-    max_examples: int | None = None
-    left_out: tuple[str, ...] = ()
-
-    @property
-    def sizes(self) -> tuple[ModelSize, ...]:
-        """Four sizes around the main one, ascending: of other widths and of other depths."""
-        layers, width = self.size
-        shallow = max(1, layers // 2)
-        narrow = ModelSize(shallow, width // 2) if width > 64 else ModelSize(layers, 2 * width)
-        found = {narrow, ModelSize(shallow, width), self.size, ModelSize(2 * layers, width)}
-        return tuple(sorted(found, key=lambda size: (size.layers * size.width**2, size.width)))
-
-    @property
-    def length(self) -> int:
-        """Tokens of a pre-training sequence."""
-        return self.settings.max_seq_length
-
-    @property
-    def tokens(self) -> int:
-        """Tokens that a model sees in pre-training."""
-        return self.steps * self.batch_size * self.length
-
-    @property
-    def sees_enough(self) -> bool:
-        """Whether the main model sees enough tokens to learn more than neighbouring words."""
-        return self.tokens >= _TOKENS_PER_WEIGHT * self.weights
-
-    def examples_of(self, task: ExperimentTask, limit: int | None = None) -> int:
-        """The number of training examples of a task that are used, of at most `limit`."""
-        limits = (task.train_examples, self.max_examples, limit)
-        return min(number for number in limits if number is not None)
-
-    def recipe(
-        self, task: ExperimentTask, examples: int, width: int, frozen: bool = False
-    ) -> dict[str, Any]:
-        """Settings of fine-tuning a model for a task: with fewer examples for more epochs."""
-        epochs = _TUNING_STEPS * _TUNING_BATCH / max(1, examples)
-        rate = 1e-3 if frozen or width <= 128 else 3e-4 if width < 512 else 5e-5
-        return {
-            "epochs": round(min(max(epochs, _MIN_EPOCHS), _MAX_EPOCHS)),
-            "batch_size": _TUNING_BATCH,
-            "learning_rates": (rate,),
-            # Positions beyond the length of pre-training are untrained.
-            "max_length": min(self.length, max(32, 8 * round(task.tokens * 2 / 8))),
+    def __init__(
+        self, request: Request, tasks: Sequence[Task], corpus: Mapping[str, str], precision: str
+    ):
+        self.request, self.tasks, self.precision = request, tasks, precision
+        self.preset = PRESETS[request.budget]
+        self._corpus, self._known = corpus, dict[tuple[str, ...], Run]()
+        self._values = {
+            **self.preset._asdict(),
+            **{"warmup_steps": self.preset.steps // 20, "precision": precision},
+            "elmo": f"{request.output}/elmo.json",
         }
+        self.tables: dict[str, dict[str, dict[str, tuple[Run, ...]]]] = {}
+        for name, study in STUDIES.items():
+            table = self.tables[name] = {row.label: {} for row in study.rows}
+            seeds = self.preset.pretraining_seeds if study.all_seeds else (1,)
+            for row in study.rows:
+                if study.perplexity:
+                    table[row.label][PERPLEXITY] = (self._pretraining(row.model, 1),)
+                for column in study.columns:
+                    for task in column.tasks(tasks):
+                        runs = tuple(self._finetuning(row, column, task, seed) for seed in seeds)
+                        table[row.label][f"{task.name}{column.suffix}"] = runs
+
+    def runs(self, names: Iterable[str]) -> list[Run]:
+        """The runs of studies, each once, in an order in which they can be done."""
+        found: dict[str, Run] = {}
+
+        def add(run: Run) -> None:
+            for need in run.needs:
+                add(need)
+            found.setdefault(run.name, run)
+
+        for row in (row for name in names for row in self.tables[name].values()):
+            for run in itertools.chain.from_iterable(row.values()):
+                add(run)
+        return list(found.values())
+
+    def _pretraining(self, model: Model, seed: int) -> Run:
+        output, vocab, needs = self.request.output, self.request.vocab, ()
+        if model.words or not vocab:
+            name, mark, flags = "vocab.txt", "", studies.VOCABULARY
+            if model.words:
+                name, mark, flags = "words", "/words.txt", studies.WORDS
+            needs = (self._run(name, "learn-vocabulary", mark, [flags], **self._corpus),)
+            vocab = f"{output}/{name}"
+        name = "-".join(word.partition("=")[2] for word in model.examples.split())
+        texts = [studies.EXAMPLES, model.examples]
+        paths = {**self._corpus, "vocab": vocab}
+        mark = "/manifest.json"
+        examples = self._run(f"examples/{name}", "write-examples", mark, texts, *needs, **paths)
+        name = f"pretraining/{model.name}{'' if seed == 1 else f'-seed{seed}'}"
+        texts = [studies.PRETRAINING, model.pretraining, f"--seed={seed}"]
+        path = f"{output}/{examples.name}"
+        return self._run(name, "pretrain", _REPORT, texts, examples, tfrecords=path)
+
+    def _finetuning(self, row: Row, column: Column, task: Task, seed: int) -> Run:
+        output, model = self.request.output, self._pretraining(row.model, seed)
+        init = f"{output}/{model.name}"
+        if row.at < 1:
+            init += f"/checkpoints/checkpoint-{max(1, round(row.at * self.preset.steps)):08d}"
+        paths = {"task": f"{task.name}={task.kind}", "data": task.data, "columns": task.columns}
+        paths |= {"init": init, "cache": f"{output}/cache"}
+        label = re.sub(r"[^a-z0-9]+", "-", f"{row.label}{column.suffix}".lower()).strip("-")
+        name = f"finetuning/{label}-{task.name}{'' if seed == 1 else f'-seed{seed}'}"
+        texts = [studies.FINETUNING, row.finetuning, column.finetuning]
+        return self._run(name, "finetune", _REPORT, texts, model, **paths)
+
+    def _run(
+        self, name: str, command: str, mark: str, texts: list[str], *needs: Run, **paths: str
+    ) -> Run:
+        """The run with the flags of texts, of which later ones win; a new one has the name."""
+        given = (word.format(**self._values) for text in texts for word in text.split())
+        words = [command, *{word.partition("=")[0]: word for word in given}.values()]
+        words += [f"--{flag}={path}" for flag, path in paths.items() if path]
+        output = f"{self.request.output}/{name}"
+        run = Run(name, (*words, f"--output={output}"), f"{output}{mark}", needs)
+        return self._known.setdefault(tuple(words), run)
 
 
-def write(plan: ExperimentPlan) -> None:
-    """Writes a plan to its folder."""
-    values = dataclasses.asdict(plan)
-    json_files.write(f"{values.pop('folder')}/{PLAN}", values)
-
-
-def read(folder: str) -> ExperimentPlan:
-    """Reads the plan of a folder.
+def parse_task(entry: str) -> Task:
+    """Reads KIND=PATH or NAME:KIND=PATH, with columns after a question mark.
 
     Raises:
-      InputError: it is missing or damaged.
+      InputError: it has another form, its kind is unknown or has no head, or its path is missing.
     """
-    path = f"{folder}/{PLAN}"
-    values = json_files.read(path, dict[str, Any]) | {"folder": folder}
-    json_files.check(values, ExperimentPlan, path)
-    return msgspec.convert(values, ExperimentPlan)
+    match = _TASK.fullmatch(entry)
+    if not match:
+        raise InputError(
+            f"--tasks={entry}: a task is KIND=PATH or NAME:KIND=PATH, such as rte=glue/RTE or "
+            "reviews:classification=reviews.csv?text=review&label=stars."
+        )
+    kind, name, path = match["kind"], match["name"] or match["kind"], match["path"]
+    if kind not in task_kinds.kinds():
+        raise InputError(
+            f"--tasks={entry}: unknown task {kind}; use {', '.join(task_kinds.kinds())}."
+        )
+    task = task_kinds.make(kind)
+    if not task.own_head:
+        raise InputError(f"--tasks={entry}: the studies compare heads, and {kind} has none.")
+    if not files.gfile.exists(path):
+        raise InputError(f"--tasks: {path}: no such file or folder (task {name}).")
+    return Task(name, kind, path, (match["columns"] or "").replace("&", ","), task.per_token)
+
+
+def make(request: Request) -> Plan:
+    """Makes the plan of a request in its folder, and tasks if none are named.
+
+    Raises:
+      InputError: the data cannot be read, or the folder is of other experiments.
+    """
+    output, path = request.output, f"{request.output}/{IDENTITY}"
+    sources = [*path_lists.expand_globs(request.corpus), *filter(None, [request.vocab])]
+    corpus, entries = {"input": request.corpus}, path_lists.entries(request.tasks)
+    if not entries:
+        rest, entries = own_tasks.make(request.corpus, f"{output}/{OWN_TASKS}")
+        corpus = {"input": rest, "format": "sentences"}
+    tasks = list(map(parse_task, entries))
+    names = [task.name for task in tasks]
+    for task in tasks:
+        if names.count(task.name) > 1:
+            raise InputError(f"--tasks: two tasks are named {task.name}; use NAME:KIND=PATH.")
+        sources += files.matching(task.data, "*") or [task.data]
+    # Measured once: a machine that is busy for a while must not divide models into two kinds.
+    begun = json_files.read(path, dict[str, Any]) if files.gfile.exists(path) else {}
+    precision = begun.get("precision") or hardware.resolve_precision("auto")
+    plan = Plan(request, tasks, corpus, precision)
+    # Without the folder, which can be moved.
+    sizes = {each.replace(f"{output}/", ""): files.gfile.stat(each).length for each in sources}
+    identity = {
+        **{name: value for name, value in request._asdict().items() if name != "output"},
+        "precision": precision,
+        "inputs": [{"path": path, "bytes": size} for path, size in sizes.items()],
+        "runs": {
+            run.name: shlex.join(run.words).replace(f"{output}/", "") for run in plan.runs(STUDIES)
+        },
+    }
+    other = manifest.begin(path, identity)
+    if other:
+        raise InputError(
+            f"{output}: is of experiments with other {other}. Name another folder (--output, "
+            "OUT=), or remove this one."
+        )
+    ElmoConfig.named(f"elmo-{plan.preset.size}", **studies.ELMO).save(f"{output}/elmo.json")
+    return plan

@@ -1,193 +1,179 @@
 """The report of the experiments as Markdown and JSON, with a picture for each study."""
 
 import platform
+import statistics
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
 import bert_tf
-from bert_tf.experiments import plots
-from bert_tf.experiments.plan import ExperimentPlan
-from bert_tf.experiments.schedule import JobEntry, table
-from bert_tf.experiments.studies import STUDIES
-from bert_tf.experiments.studies.base import PaperTable, ScoreTable, Study
+from bert_tf.experiments import scores
+from bert_tf.experiments.plan import IDENTITY, Plan, Run
+from bert_tf.experiments.scores import ScoreTable, SeedScores
+from bert_tf.experiments.studies import BATCH, LENGTH, PERPLEXITY, SEEDS, STUDIES, Study
+from bert_tf.training import figures
 from pipelines.common import files, json_files
 from pipelines.common.machine import cores
 
+if TYPE_CHECKING:
+    import matplotlib.figure
+
 _MIN_DIFFERENCE = 0.01  # of two accuracies
+_WIDTH, _HEIGHT = 5.0, 3.2  # of a panel, in inches
 
 
-def write(
-    plan: ExperimentPlan,
-    studies: Sequence[str],
-    entries: Sequence[JobEntry],
-    left_out: Sequence[str] = (),
-) -> None:
-    """Writes report.md, report.json and the pictures to the folder of the plan.
+def write(plan: Plan, studies: Sequence[str], failed: Mapping[str, str]) -> None:
+    """Writes the report of studies and its pictures; `failed` has errors by name of the run."""
+    output, runs = plan.request.output, plan.runs(studies)
+    reports = {run.name: report for run in runs if (report := run.report())}
+    sections, found = [], {}
+    for name in studies:
+        study, picture = STUDIES[name], f"{output}/{name}.png"
+        table = {
+            label: {column: _scores(column, of, failed) for column, of in row.items()}
+            for label, row in plan.tables[name].items()
+        }
+        _draw(picture, study, table)
+        findings = [scores.check(*claim, table) for claim in study.claims.items()]
+        columns = list(next(iter(table.values())))
+        rows = {
+            label: [score.text(column != PERPLEXITY) for column, score in row.items()]
+            for label, row in table.items()
+        }
+        paper = {**{row.label: row.paper for row in study.rows if row.paper}, **study.paper_rows}
+        sections += [f"## {study.title}", study.question, _markdown(columns, rows)]
+        sections += [f"![{study.title}]({name}.png)"] if files.gfile.exists(picture) else []
+        sections.append("\n".join(f"- {each.sentence}" for each in findings))
+        sections.append(f"The paper: {study.paper}.")
+        sections += [_markdown(study.paper_columns, paper)] if paper else []
+        found[name] = {
+            "title": study.title,
+            "scores": {
+                label: {column: score.to_json() for column, score in row.items()}
+                for label, row in table.items()
+            },
+            "findings": [each._asdict() for each in findings],
+            "paper": {"source": study.paper, "columns": study.paper_columns, "rows": paper},
+        }
+    sections = [_head(plan, reports), *_warning(reports), *sections]
+    sections.append(_runs(runs, reports, failed))
+    files.write_text(f"{output}/report.md", "\n\n".join(sections) + "\n")
+    scale = {**plan.preset._asdict(), "budget": plan.request.budget, "precision": plan.precision}
+    values = {"machine": _machine(), "scale": scale, "studies": found}
+    json_files.write(f"{output}/report.json", values)
 
-    Args:
-      plan: the plan.
-      studies: names of the studies to report on.
-      entries: all jobs; those that are not done leave gaps.
-      left_out: names of studies that the budget is too small for.
-    """
-    outcomes = {entry.job.name: entry.outcome for entry in entries if entry.outcome is not None}
-    hours = sum(outcome["seconds"] for outcome in outcomes.values()) / 3600
-    parts = [_head(plan, hours), *_warnings(plan, entries, left_out)]
-    found: dict[str, Any] = {}
-    for study in (STUDIES[name] for name in studies):
-        scores = study.scores(plan, outcomes)
-        picture = f"{plan.folder}/{study.name}.png"
-        plots.draw(picture, study.title, scores, study.axes(plan), study.plain_columns)
-        drawn = files.gfile.exists(picture)
-        parts.append(_section(study, scores, f"{study.name}.png" if drawn else None))
-        found[study.name] = _numbers(study, scores)
-    parts.append(f"## The jobs\n\n```\n{table(entries)}\n```")
-    files.write_text(f"{plan.folder}/report.md", "\n\n".join(parts) + "\n")
-    values = {"machine": _machine(), "scale": _scale(plan), "studies": found}
-    json_files.write(f"{plan.folder}/report.json", values)
+
+def _scores(column: str, runs: Sequence[Run], failed: Mapping[str, str]) -> SeedScores:
+    """The values of the seeds of one run; of several runs, the mean of each."""
+    reports = [report for run in runs if (report := run.report())]
+    if not reports:
+        return SeedScores(note="failed" if any(run.name in failed for run in runs) else "not done")
+    if column == PERPLEXITY:
+        return SeedScores(tuple(report["perplexity"] for report in reports))
+    diverged = sum(bool(seed["diverged"]) for each in reports for seed in each["grid"])
+    by_run = [[seed["score"] for seed in each["grid"] if not seed["diverged"]] for each in reports]
+    values = by_run[0] if len(runs) == 1 else map(statistics.fmean, by_run)
+    return SeedScores(tuple(values), f"{diverged} diverged" if diverged else "")
 
 
-def _head(plan: ExperimentPlan, hours: float) -> str:
+def _head(plan: Plan, reports: Mapping[str, Any]) -> str:
     """The scale, the data, and how to read the figures."""
-    several = len(plan.model_seeds)
-    models, spread = "one seed", "A model is pre-trained once, so the spread has nothing of that."
-    if several > 1:
-        models = f"{several} seeds in the first study, one in others"
+    preset, request = plan.preset, plan.request
+    hours = sum(report["seconds"] for report in reports.values()) / 3600
+    count = len(preset.pretraining_seeds)
+    spread = "A model is pre-trained once, so the spread has nothing of that."
+    if count > 1:
         spread = (
-            f"In the first study the spread is that of {several} models, each with the mean of "
-            "its seeds of fine-tuning; others are pre-trained once, and their spread has nothing "
-            "of it."
+            f"In the first study it is that of {count} models, each with the mean of its seeds."
         )
-    settings, cap = plan.settings, plan.max_examples
-    capped = f"; at most {cap:,} training examples of a task" if cap else ""
-    names = ", ".join(task.name for task in plan.tasks)
-    about = (
-        f"Corpus: {settings.corpus}; tasks: {settings.tasks}"
-        if settings.tasks
-        else f"Made of the corpus itself ({names}), of text that no model was pre-trained on"
-    )
-    counts = {task.name: plan.examples_of(task) for task in plan.tasks}
-    tasks = [
-        f"| {task.name} | {task.request.kind} | {counts[task.name]:,} | {task.dev_examples:,} | "
-        f"{task.tokens} | {plan.recipe(task, counts[task.name], plan.size.width)['epochs']} |"
-        for task in plan.tasks
-    ]
-    return "\n".join(
-        [
-            "# The paper's experiments",
-            "",
-            f"Pre-training: {plan.size.layers} layers, {plan.size.width} wide (but where sizes "
-            f"are compared), {plan.steps:,} steps of {plan.batch_size} sequences of "
-            f"{plan.length} tokens ({plan.tokens / 1e6:,.1f} million), learning rate "
-            f"{plan.size.learning_rate:g}, {models}; all models in {plan.precision}. Fine-tuning: "
-            f"seeds {', '.join(map(str, plan.seeds))}{capped}. {about}.",
-            "",
-            f"{hours:.1f} hours of computing on {_machine()}, bert-tf {bert_tf.__version__}, "
-            f"TensorFlow {tf.__version__}.",
-            "",
-            "Figures are those on dev, in percent unless said: mean ± standard deviation over "
-            "seeds (number of seeds). Two figures count as different when their means are "
-            f"farther apart than twice the standard error of the difference. {spread}",
-            "",
-            "| task | kind | training examples | dev examples | tokens of one | epochs |",
-            "|---|---|---|---|---|---|",
-            *tasks,
-        ]
+    tasks = request.tasks or "made of the corpus, of text that no model was pre-trained on"
+    counts: dict[str, str] = {}
+    for report in reports.values():
+        for name, size in report.get("examples", {}).items():
+            counts.setdefault(name, f"{name} {size['train']:,} and {size['dev']:,}")
+    tokens = preset.steps * BATCH * LENGTH / 1e6
+    return (
+        "# The paper's experiments\n\n"
+        f"Budget {request.budget}. Corpus: {request.corpus}; tasks: {tasks}. Pre-training: "
+        f"{preset.size}, {preset.width} wide (but where sizes are compared), {preset.steps:,} "
+        f"steps of {BATCH} sequences of {LENGTH} tokens ({tokens:,.1f} million); all models in "
+        f"{plan.precision}. Fine-tuning: seeds {SEEDS}; at most {preset.examples:,} "
+        f"training examples of a task, {preset.epochs} epochs. Training and dev examples: "
+        f"{', '.join(counts.values()) or 'not yet known'}.\n\n"
+        f"{hours:.1f} hours of computing on {_machine()}, bert-tf {bert_tf.__version__}, "
+        f"TensorFlow {tf.__version__}.\n\n"
+        "Figures are those on dev, in percent unless said: mean ± standard deviation over seeds "
+        "(number of seeds). Two figures count as different when their means are farther apart "
+        f"than twice the standard error of the difference. {spread}"
     )
 
 
-def _warnings(
-    plan: ExperimentPlan, entries: Sequence[JobEntry], left_out: Sequence[str]
-) -> list[str]:
-    """Paragraphs that limit what can be concluded."""
-    found = []
-    if left_out:
-        found.append(
-            f"Left out, as there was no time for models that learn enough: {', '.join(left_out)}. "
-            "A larger budget has them."
-        )
-    if not plan.sees_enough:
-        found.append(
-            "**The budget is too small for the studies:** the models see less than four tokens for "
-            "each of their weights, and know little more than which words are neighbours."
-        )
-    behind = [entry.job.label for entry in entries if _is_behind(entry)]
-    if behind:
-        found.append(
-            "No better at masked tokens than the best guess from a neighbour, so that findings are "
-            f"not to be expected of them: {'; '.join(behind)}."
-        )
-    return found
+def _warning(reports: Mapping[str, Any]) -> list[str]:
+    """Names the models that know little more than which words are neighbours, if any."""
+    weak = []
+    for name, report in reports.items():
+        masked, guess = report.get("masked_lm_accuracy"), report.get("bigram_accuracy")
+        trained = report.get("steps", 1) > 1  # not the control, and not fine-tuned
+        if trained and masked and guess and masked <= guess + _MIN_DIFFERENCE:
+            weak.append(name)
+    about = "**Do not expect findings** of models that predict masked tokens no better than a guess"
+    return [f"{about} from a neighbour: {', '.join(weak)}."] if weak else []
 
 
-def _is_behind(entry: JobEntry) -> bool:
-    """Whether a model predicts masked tokens no better than a guess without a model."""
-    scores = entry.outcome["scores"].get("", {}) if entry.outcome else {}
-    masked, guess = scores.get("masked_lm_accuracy"), scores.get("bigram_accuracy")
-    return masked is not None and guess is not None and masked <= guess + _MIN_DIFFERENCE
-
-
-def _section(study: Study, scores: ScoreTable, picture: str | None) -> str:
-    columns = plots.columns_of(scores)
-    rows = {
-        label: [
-            row[name].text(name not in study.plain_columns) if name in row else ""
-            for name in columns
-        ]
-        for label, row in scores.items()
-    }
-    parts = [f"## {study.title}", study.question]
-    if rows:
-        parts.append(_markdown(columns, rows))
-    if picture:
-        parts.append(f"![{study.title}]({picture})")
-    findings = [f"- {found.sentence}" for found in study.findings(scores)]
-    return "\n\n".join([*parts, "\n".join(findings), _paper(study.paper)])
-
-
-def _paper(paper: PaperTable) -> str:
-    if not paper.rows:
-        return f"The paper: {paper.source}."
-    rows = {label: [f"{value:g}" for value in values] for label, values in paper.rows.items()}
-    return f"The paper ({paper.source}):\n\n{_markdown(paper.columns, rows)}"
-
-
-def _markdown(columns: Sequence[str], rows: Mapping[str, Sequence[str]]) -> str:
+def _markdown(columns: Sequence[str], rows: Mapping[str, Sequence[object]]) -> str:
     lines = [f"| | {' | '.join(columns)} |", "|---|" + "---|" * len(columns)]
-    lines += [f"| {label} | {' | '.join(cells)} |" for label, cells in rows.items()]
+    lines += [f"| {label} | {' | '.join(map(str, cells))} |" for label, cells in rows.items()]
     return "\n".join(lines)
 
 
-def _numbers(study: Study, scores: ScoreTable) -> dict[str, Any]:
-    return {
-        "title": study.title,
-        "scores": {
-            label: {column: score.to_json() for column, score in row.items()}
-            for label, row in scores.items()
-        },
-        "findings": [found._asdict() for found in study.findings(scores)],
-        "paper": study.paper._asdict(),
-    }
-
-
-def _scale(plan: ExperimentPlan) -> dict[str, Any]:
-    return {
-        "main": str(plan.size),
-        "sizes": list(map(str, plan.sizes)),
-        "steps": plan.steps,
-        "batch_size": plan.batch_size,
-        "max_seq_length": plan.length,
-        "seeds": plan.seeds,
-        "max_training_examples": plan.max_examples,
-        "precision": plan.precision,
-    }
+def _runs(runs: Sequence[Run], reports: Mapping[str, Any], failed: Mapping[str, str]) -> str:
+    lines = []
+    for run in runs:
+        state = "done" if run.done else "failed" if run.name in failed else "waits"
+        seconds = f"{reports[run.name]['seconds']:,.0f} s" if run.name in reports else ""
+        error = f": {failed[run.name]}" if run.name in failed else ""
+        lines.append(f"{state:6} {seconds:>9}  {run.name}{error}")
+    listed = "\n".join(lines)
+    return f"## The runs\n\n`{IDENTITY}` has their commands.\n\n```\n{listed}\n```"
 
 
 def _machine() -> str:
-    """The cores and GPUs of this machine."""
     gpus = tf.config.list_physical_devices("GPU")
     names = [tf.config.experimental.get_device_details(gpu).get("device_name") for gpu in gpus]
-    accelerators = ", ".join(str(name) for name in names) or "no GPU"
+    accelerators = ", ".join(map(str, names)) or "no GPU"
     return f"{cores()} cores ({platform.machine()}), {accelerators}"
+
+
+def _draw(path: str, study: Study, table: ScoreTable) -> None:
+    """Draws a panel for each column that has figures, if any."""
+    rows = {row.label: row for row in study.rows}
+    columns: dict[str, dict[str, list[tuple[str, float, float]]]] = {}
+    for label, cells in table.items():
+        for name, score in cells.items():
+            if score.values:
+                factor = 1 if name == PERPLEXITY else 100
+                spread = score.spread if len(score.values) > 1 else 0.0
+                point = label, factor * score.mean, factor * spread
+                columns.setdefault(name, {}).setdefault(rows[label].line, []).append(point)
+
+    def paint(figure: "matplotlib.figure.Figure") -> None:
+        panels = figure.subplots(1, len(columns), squeeze=False)[0]
+        for panel, (name, lines) in zip(panels, columns.items(), strict=True):
+            for line, points in lines.items():
+                labels, means, spreads = zip(*points, strict=True)
+                xs = [rows[label].x for label in labels] if study.axis else labels
+                # Without an axis, dots: bars would mislead, as theirs does not begin at 0.
+                form = "o-" if study.axis else "o"
+                panel.errorbar(xs, means, yerr=spreads, fmt=form, capsize=3, label=line)
+            panel.set(title=name if name == PERPLEXITY else f"{name} (%)", xlabel=study.axis)
+            panel.set_xscale("log" if study.logarithmic else "linear") if study.axis else None
+            panel.tick_params(axis="x", rotation=0 if study.axis else 90)
+            panel.grid(alpha=0.3)
+            if len(lines) > 1:
+                panel.legend()
+        figure.suptitle(study.title)
+
+    if columns:
+        height = _HEIGHT if study.axis else 2 * _HEIGHT
+        figures.draw(path, (_WIDTH * len(columns), height), paint)

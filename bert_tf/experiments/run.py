@@ -1,176 +1,81 @@
-"""Runs the experiments: the plan, the jobs, the report."""
+"""Does the runs of the experiments one after the other, and rewrites the report after each."""
 
-import datetime
-import statistics
-from collections.abc import Mapping, Sequence
+import contextlib
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Sequence
+from concurrent.futures.process import BrokenProcessPool
 
 import tensorflow as tf
 from absl import logging
 
+from bert_tf import __main__ as program
 from bert_tf.experiments import plan as plans
-from bert_tf.experiments import planning, report, schedule
-from bert_tf.experiments.jobs import FineTuningJob, PretrainingJob
-from bert_tf.experiments.plan import PLAN, ExperimentPlan
-from bert_tf.experiments.schedule import JobEntry, JobProcess, JobState, table
-from bert_tf.experiments.settings import ExperimentSettings
-from bert_tf.experiments.studies import jobs_of
-from pipelines.common import files, locks, manifest, outputs
-from pipelines.common.errors import InputError
-from pipelines.common.machine import cores
-
-_IDENTITY = "experiments.json"
-_TABLE = "jobs.txt"
+from bert_tf.experiments import report
+from bert_tf.experiments.plan import IDENTITY, OWN_TASKS, Request, Run
+from pipelines.common import command_line, files, locks, outputs, parallel, stopping
 
 
-def run(
-    settings: ExperimentSettings, output: str, only: Sequence[str], devices: Sequence[str]
-) -> list[JobEntry]:
-    """Does the jobs of studies that are not yet done, and writes the report.
-
-    Args:
-      settings: the data and the settings; they must have a corpus.
-      output: folder for everything.
-      only: names of studies.
-      devices: the GPU of each process, or "" for each process; empty: one process, or one on each
-        core for a trial of the smallest scale on a CPU.
-
-    Returns:
-      The jobs.
+def run(request: Request, studies: Sequence[str]) -> dict[str, str]:
+    """Does the runs of studies that are not finished, and returns errors by name of the run.
 
     Raises:
       InputError: the data cannot be read, or the folder is of other experiments.
-      stopping.Stopped: a signal came; the report covers what is done.
+      stopping.Stopped: a signal came; the run is resumed the next time.
     """
-    outputs.check_folder(output, "experiments", [_IDENTITY])
-    _check_devices(devices)
-    with locks.held(output):
-        _check_identity(settings, output)
-        plan = _plan(settings, output, only)
-        studies = _studies(plan, only)
-        left_out = [name for name in only if name not in studies]
-        entries = _entries(plan, studies)
-        if not devices:
-            gpus = tf.config.list_physical_devices("GPU")
-            devices = [""] * (1 if plan.sees_enough or gpus else cores())
-        _log_plan(plan, entries, left_out)
-
-        def changed(entry: JobEntry) -> None:
-            files.write_text(f"{output}/{_TABLE}", table(entries.values()) + "\n")
-            if entry.state in (JobState.DONE, JobState.FAILED):
-                open_states = (JobState.WAITING, JobState.RUNNING)
-                done = sum(each.state not in open_states for each in entries.values())
-                left = _seconds_left(entries, settings.seconds) / len(devices)
-                shown = datetime.timedelta(seconds=round(left))
-                logging.info("[%d/%d, %s left] %s", done, len(entries), shown, table([entry]))
-
-        try:
-            schedule.run(entries, plan, devices, changed)
-        finally:
-            files.write_text(f"{output}/{_TABLE}", table(entries.values()) + "\n")
-            report.write(plan, studies, list(entries.values()), left_out)
-        return list(entries.values())
+    outputs.check_folder(request.output, "experiments", [IDENTITY], known=[OWN_TASKS])
+    failed: dict[str, str] = {}
+    with locks.held(request.output):
+        plan = plans.make(request)
+        runs = plan.runs(studies)
+        for number, each in enumerate(runs, 1):
+            if each.done:
+                continue
+            lost = [need.name for need in each.needs if not need.done]
+            error = f"needs {lost[0]}, which failed" if lost else _execute(each, request.output)
+            if error:
+                failed[each.name] = error
+            logging.info("[%d/%d] %s: %s", number, len(runs), each.name, error or "done")
+            report.write(plan, studies, failed)
+        report.write(plan, studies, failed)
+    return failed
 
 
-def show(output: str, only: Sequence[str]) -> list[JobEntry]:
-    """The jobs and their states; nothing is run.
-
-    Raises:
-      InputError: the folder has no plan.
-    """
-    if not files.gfile.exists(f"{output}/{PLAN}"):
-        raise InputError(f"{output}: has no {PLAN}; no experiments were begun there.")
-    plan = plans.read(output)
-    planned = {job.name for job in jobs_of(plan, plan.studies)}
-    every = _entries(plan, _studies(plan, only))
-    begun = [e for name, e in every.items() if name in planned or e.state is not JobState.WAITING]
-    return begun or list(every.values())
-
-
-def _check_devices(devices: Sequence[str]) -> None:
-    """Raises InputError if a device is none of this machine's GPUs; "" is any device."""
-    count = len(tf.config.list_physical_devices("GPU"))
-    for device in filter(None, devices):
-        if not device.isdecimal() or int(device) >= count:
-            known = f"they have the numbers 0 to {count - 1}" if count else "this machine has none"
-            raise InputError(f"--devices={device}: is not a GPU; {known}.")
+def _execute(run: Run, output: str) -> str:
+    """Runs a command in a process that ends with this one; returns an error message, or ""."""
+    log = f"{output}/log.txt"
+    # A process that is forked cannot use GPUs that its server has seen.
+    preload = "" if tf.config.list_physical_devices("GPU") else "bert_tf.finetuning.sweep"
+    # Ctrl-C is for this process, which stops the other.
+    pool = parallel.process_pool(1, os.setsid, preload=preload)
+    process = pool.submit(os.getpid)
+    try:
+        return pool.submit(_call, run.words, log).result()
+    except BrokenProcessPool:
+        return f"its process was killed; it may have run out of memory (see {log})"
+    except stopping.Stopped:
+        with contextlib.suppress(ProcessLookupError, BrokenProcessPool):
+            os.kill(process.result(), signal.SIGTERM)
+        raise
+    finally:
+        pool.shutdown()
 
 
-def _studies(plan: ExperimentPlan, only: Sequence[str]) -> Sequence[str]:
-    """The studies to do: those that the plan does not leave out, or all if it leaves out all."""
-    return [name for name in only if name not in plan.left_out] or only
-
-
-def _entries(plan: ExperimentPlan, studies: Sequence[str]) -> dict[str, JobEntry]:
-    return {job.name: JobEntry.of(job, plan) for job in jobs_of(plan, studies)}
-
-
-def _check_identity(settings: ExperimentSettings, output: str) -> None:
-    """Writes what the folder is for, or raises InputError where it is for something else."""
-    other = manifest.begin(f"{output}/{_IDENTITY}", settings.describe())
-    if other:
-        raise InputError(
-            f"{output}: is of experiments with other {other}. Name another folder (--output, "
-            "OUT=), or remove this one."
-        )
-
-
-def _plan(settings: ExperimentSettings, output: str, only: Sequence[str]) -> ExperimentPlan:
-    """The plan of the folder, made where there is none.
-
-    A process of its own makes it, so that its memory and devices are free afterwards.
-    """
-    if files.gfile.exists(f"{output}/{PLAN}"):
-        return plans.read(output)
-    logging.info("counting the examples of the tasks, and measuring a few training steps.")
-    log = f"{output}/plan.log"
-    error = JobProcess("", log, planning.make, settings, output, only).error()
-    if error:
-        raise InputError(error)
-    return plans.read(output)
-
-
-def _log_plan(
-    plan: ExperimentPlan, entries: Mapping[str, JobEntry], left_out: Sequence[str]
-) -> None:
-    if not plan.sees_enough:
-        logging.warning(
-            "--budget=%s is too small for models that learn more than which words are neighbours; "
-            "this is a trial of the program, and findings are not to be expected.",
-            plan.settings.budget,
-        )
-    if left_out:
-        logging.warning(
-            "there is no time for models that learn enough in all studies; left out: %s.",
-            ", ".join(left_out),
-        )
-    logging.info(
-        "%d jobs: a model of %s, %s steps of pre-training, %d seeds, %s training examples of each "
-        "task, tasks %s.",
-        len(entries),
-        plan.size,
-        f"{plan.steps:,}",
-        len(plan.seeds),
-        "all" if plan.max_examples is None else f"at most {plan.max_examples:,}",
-        ", ".join(task.name for task in plan.tasks),
-    )
-
-
-def _seconds_left(entries: Mapping[str, JobEntry], budget: float) -> float:
-    """An estimate for the jobs that are left: the mean time of those of their kind.
-
-    Where no job of a kind is done, it is the part of the budget for one.
-    """
-    left = 0.0
-    parts = {PretrainingJob: planning.PRETRAINING, FineTuningJob: 1 - planning.PRETRAINING}
-    for kind, part in parts.items():
-        alike = [entry for entry in entries.values() if isinstance(entry.job, kind)]
-        taken = [entry.outcome["seconds"] for entry in alike if entry.outcome]
-        mean = statistics.fmean(taken) if taken else part * budget / max(1, len(alike))
-        left += mean * sum(e.state in (JobState.WAITING, JobState.RUNNING) for e in alike)
-    return left
-
-
-def summary(entries: Sequence[JobEntry]) -> str:
-    """The number of jobs in each state."""
-    count = {state: sum(entry.state is state for entry in entries) for state in JobState}
-    return ", ".join(f"{number} {state}" for state, number in count.items() if number)
+def _call(words: Sequence[str], log: str) -> str:
+    command, *flags = words
+    with open(log, "ab") as file:
+        os.dup2(file.fileno(), 1)
+        os.dup2(file.fileno(), 2)
+    try:
+        command_line.run(f"bert-tf {command}", program.COMMANDS[command][0], flags)
+    except SystemExit as end:
+        if not end.code:
+            return ""
+        sys.stderr.flush()
+        return files.read_whole(log).decode(errors="replace").strip().splitlines()[-1]
+    except Exception as error:  # a bug: the log has the traceback
+        traceback.print_exc()
+        return f"{type(error).__name__}: {error} (see {log})"
+    return ""

@@ -1,21 +1,19 @@
-"""Scores over seeds: mean, spread, and whether two of them differ."""
+"""Scores over seeds: mean, spread, whether two of them differ, and what that says of a claim."""
 
-import dataclasses
-import enum
 import math
+import re
 import statistics
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any, Literal, NamedTuple
+
+from bert_tf.experiments.studies import PERPLEXITY
+
+_COMPARISON = re.compile(" ([>=<]) ")
+Verdict = Literal["higher", "lower", "alike", "unknown"]  # of the first of two figures
 
 
-@dataclasses.dataclass(frozen=True)
-class SeedScores:
-    """A figure of a table.
-
-    Attributes:
-      values: one for each seed.
-      note: why there are none, or a remark.
-    """
+class SeedScores(NamedTuple):
+    """A figure of a table: a value for each seed, and why there are none, or another remark."""
 
     values: tuple[float, ...] = ()
     note: str = ""
@@ -33,82 +31,72 @@ class SeedScores:
     def text(self, percent: bool = True) -> str:
         """Mean, spread and number of seeds for a table, such as "84.4 ± 0.3 (3)"."""
         if not self.values:
-            return self.note or "–"
-        mean, spread = (
-            f"{100 * value:.1f}" if percent else f"{value:.2f}"
-            for value in (self.mean, self.spread)
-        )
-        around = "" if math.isnan(self.spread) else f" ± {spread}"
-        return f"{mean}{around} ({len(self.values)}){f' {self.note}' if self.note else ''}"
+            return self.note
+        factor, digits = (100, 1) if percent else (1, 2)
+        around = f" ± {factor * self.spread:.{digits}f}" if len(self.values) > 1 else ""
+        return f"{factor * self.mean:.{digits}f}{around} ({len(self.values)}) {self.note}".strip()
 
     def to_json(self) -> dict[str, Any]:
-        """The figure as in report.json."""
-        numbers = {"mean": self.mean, "spread": self.spread}
-        known = {k: v for k, v in numbers.items() if not math.isnan(v)}
-        return {"values": list(self.values), **known, **({"note": self.note} if self.note else {})}
+        """For report.json."""
+        return {**self._asdict(), "mean": self.mean, "spread": self.spread}
 
 
-class Verdict(enum.StrEnum):
-    """The outcome of a comparison."""
+ScoreTable = Mapping[str, Mapping[str, SeedScores]]  # by the label of the row, then by column
 
-    HIGHER = "higher"
-    LOWER = "lower"
-    NONE = "none"  # the difference is within the spread
-    UNKNOWN = "unknown"  # too few values
+
+class Finding(NamedTuple):
+    """What is seen of a claim, and the comparisons behind it."""
+
+    sentence: str
+    verdicts: tuple[Verdict, ...] = ()
 
 
 def compare(first: SeedScores, second: SeedScores) -> Verdict:
     """Compares two means.
 
     The standard error of the difference of two means of n and m seeds is
-    sqrt(s1^2 / n + s2^2 / m); a difference of at most twice that counts as none.
+    sqrt(s1^2 / n + s2^2 / m); with a difference of at most twice that, they count as alike.
     """
     if len(first.values) < 2 or len(second.values) < 2:
-        return Verdict.UNKNOWN
+        return "unknown"
     difference = first.mean - second.mean
     error = math.sqrt(first.spread**2 / len(first.values) + second.spread**2 / len(second.values))
     if abs(difference) <= 2 * error:
-        return Verdict.NONE
-    return Verdict.HIGHER if difference > 0 else Verdict.LOWER
+        return "alike"
+    return "higher" if difference > 0 else "lower"
 
 
-class Finding(NamedTuple):
-    """A finding of the paper, and what is seen of it."""
-
-    sentence: str
-    verdicts: tuple[Verdict, ...] = ()  # of the comparisons behind it; HIGHER agrees
-
-
-Pairs = Sequence[tuple[SeedScores, SeedScores]]
-
-
-def finding(claim: str, pairs: Pairs) -> Finding:
-    """Checks the claim that the first figure of each pair is higher than the second."""
-    verdicts = tuple(compare(first, second) for first, second in pairs)
-    return Finding(f"{claim}: {_seen(verdicts)}.", verdicts)
-
-
-def no_worse(claim: str, pairs: Pairs) -> Finding:
-    """Checks the claim that the two figures of each pair are equal."""
-    verdicts = tuple(compare(first, second) for first, second in pairs)
-    known = [verdict for verdict in verdicts if verdict is not Verdict.UNKNOWN]
-    alike = known.count(Verdict.NONE)
-    if not known:
-        return Finding(f"{claim}: {_seen(())}.", verdicts)
-    state = "seen here" if alike == len(known) else "seen in part" if alike else "not seen here"
-    return Finding(f"{claim}: {state} ({alike} of {len(known)} within the spread).", verdicts)
-
-
-def _seen(verdicts: Sequence[Verdict]) -> str:
-    higher, lower, none = map(verdicts.count, (Verdict.HIGHER, Verdict.LOWER, Verdict.NONE))
-    if not higher + lower + none:
-        return "cannot be decided, as there are not enough figures or seeds"
-    parts = ((higher, "as in the paper"), (none, "within the spread"), (lower, "the contrary"))
+def check(claim: str, comparisons: str, scores: ScoreTable) -> Finding:
+    """Checks a claim of the paper (`Study.claims`) against the figures of its study."""
+    suffix, _, listed = comparisons.rpartition(": ")
+    pairs = [_COMPARISON.split(each) for each in listed.split("; ")]
+    if pairs[0][1] == "<":  # perplexities, of which there is one run each, so no spread
+        figures = [(scores[a][PERPLEXITY], scores[b][PERPLEXITY]) for a, _, b in pairs]
+        if not all(first.values and second.values for first, second in figures):
+            return Finding(f"{claim}: cannot be decided (not all models are trained).")
+        falls = [first.mean < second.mean for first, second in figures]
+        state = "seen here" if all(falls) else "seen in part" if any(falls) else "not seen here"
+        shown = ", ".join(f"{a.mean:.1f} and {b.mean:.1f}" for a, b in figures)
+        return Finding(f"{claim}: {state} ({shown}; one run each).")
+    verdicts = tuple(
+        compare(scores[first][column], scores[second][column])
+        for first, _, second in pairs
+        for column in scores[first]
+        if column != PERPLEXITY and column.endswith(suffix)
+    )
+    higher, lower, alike = map(verdicts.count, ("higher", "lower", "alike"))
+    known = higher + lower + alike
+    parts = ((higher, "as in the paper"), (alike, "within the spread"), (lower, "the contrary"))
     detail = ", ".join(f"{number} {text}" for number, text in parts if number)
-    if higher > lower + none:
-        return f"seen here ({detail})"
-    if lower > higher + none:
-        return f"not seen here ({detail})"
-    if higher or lower:
-        return f"seen in part ({detail})"
-    return f"the scale is too small to tell ({detail})"
+    if not known:
+        state, detail = "cannot be decided", "there are not enough figures or seeds"
+    elif pairs[0][1] == "=":
+        state = "seen here" if alike == known else "seen in part" if alike else "not seen here"
+        detail = f"{alike} of {known} within the spread"
+    elif higher > known - higher:
+        state = "seen here"
+    elif lower > known - lower:
+        state = "not seen here"
+    else:
+        state = "seen in part" if higher or lower else "the scale is too small to tell"
+    return Finding(f"{claim}: {state} ({detail}).", verdicts)

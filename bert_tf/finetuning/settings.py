@@ -4,7 +4,7 @@ import dataclasses
 import enum
 from typing import Any, ClassVar
 
-from bert_tf.models.head_config import MAX_LAYERS, HeadConfig, HeadLayers
+from bert_tf.models.head_config import MAX_LAYERS, MAX_WIDTH, HeadConfig, HeadLayers
 from bert_tf.training.settings import TrainingSettings
 from pipelines.common.errors import InputError
 from pipelines.common.flag_types import Group
@@ -157,7 +157,13 @@ class FineTuningSettings(TrainingSettings):
         minimum=0,
         maximum=MAX_LAYERS,
     )
-    bilstm_width: int = HeadConfig.bilstm_width  # of each direction
+    bilstm_width: int = setting(
+        HeadConfig.bilstm_width,
+        "Width of each direction of the --bilstm_layers.",
+        group=Group.MODEL,
+        minimum=1,
+        maximum=MAX_WIDTH,
+    )
     freeze: str | None = setting(
         None,
         "Parts of the encoder that are not trained: `embeddings`, layers by number from 0 (the "

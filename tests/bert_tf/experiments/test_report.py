@@ -1,149 +1,115 @@
-"""The report of every study, of outcomes that are made up."""
+"""The report of runs that are done, failed or open, by reports made by hand."""
 
-import dataclasses
 import json
+import random
 
-import numpy as np
 import pytest
 
 from bert_tf.experiments import report
-from bert_tf.experiments.jobs import FineTuningJob, PretrainingJob
-from bert_tf.experiments.schedule import JobEntry, JobState
-from bert_tf.experiments.settings import STUDIES as NAMES
-from bert_tf.experiments.studies import STUDIES, jobs_of
-from tests.bert_tf.experiments.test_plan import TASKS, make_plan
+from bert_tf.experiments.studies import STUDIES
+from tests.bert_tf.experiments.test_studies import TASKS, make_plan
 
 
-def _plan(folder, **changes):
-    values = {"max_examples": 1000, "seeds": (1, 2, 3)} | changes
-    return make_plan(folder=str(folder), **values)
+def write_reports(runs, grid=lambda run: [], **pretrained):
+    """Writes what the report reads of each run: a grid of scores, or figures of pre-training."""
+    for run in runs:
+        path = run.mark.rpartition("/")[0]
+        import os
+
+        os.makedirs(path, exist_ok=True)
+        found = {"seconds": 36.0, "steps": 12_000, **pretrained}
+        if run.words[0] == "finetune":
+            sizes = {
+                task.name: {"train": 3000, "dev": 872} for task in TASKS if task.name in run.name
+            }
+            found = {"seconds": 36.0, "examples": sizes, "grid": grid(run)}
+        with open(run.mark, "w") as file:
+            json.dump(found, file)
 
 
-def _entries(plan, score=0.7):
-    """Jobs that are done; the scores of fine-tuning are of `score` and a spread."""
-    entries = []
-    for number, job in enumerate(jobs_of(plan, NAMES)):
-        if isinstance(job, FineTuningJob):
-            rng = np.random.default_rng(number)
-            scores = {str(s): {"score": score + 0.01 * rng.standard_normal()} for s in plan.seeds}
-        else:
-            scores = {"": {"perplexity": 100.0 - number}}
-        outcome = {"seconds": 10.0, "scores": scores, "diverged": {}}
-        entries.append(JobEntry(job, JobState.DONE, outcome))
-    return entries
+def seeds(*values, diverged=()):
+    return [
+        {"seed": seed, "score": score, "diverged": "NaN" if seed in diverged else None}
+        for seed, score in enumerate(values, 1)
+    ]
 
 
-@pytest.fixture(scope="module")
-def written(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("report")
-    plan = _plan(folder)
-    report.write(plan, NAMES, _entries(plan))
-    return folder
+@pytest.fixture
+def plan(tmp_path):
+    return make_plan(output=str(tmp_path))
 
 
-def test_every_study_has_a_table_a_picture_and_findings(written):
-    text = (written / "report.md").read_text()
-    sections = dict(part.split("\n", 1) for part in text.split("\n## ")[1:])
-    for study in STUDIES.values():
-        section = sections[study.title]
-        assert f"]({study.name}.png)" in section
-        assert (written / f"{study.name}.png").read_bytes()[:4] == b"\x89PNG"
-        for label in study.rows(_plan(written)):
-            assert f"| {label} |" in section
-        assert "\n- " in section
-        for row in study.paper.rows:
-            assert f"| {row} |" in section
-    assert "Made of the corpus itself (topic, rte, pos)" in text
-    assert "(3)" in text and "±" in text
-    assert text.count("done") == len(_entries(_plan(written)))
-
-
-def test_numbers_are_those_of_the_table(written):
-    found = json.loads((written / "report.json").read_text())
-    assert list(found["studies"]) == list(NAMES)
-    for study in STUDIES.values():
-        numbers = found["studies"][study.name]
-        rows = study.rows(_plan(written))
-        assert {k: set(v) for k, v in numbers["scores"].items()} == {
-            label: set(cells) for label, cells in rows.items()
-        }
-        assert all(entry["sentence"].endswith(".") for entry in numbers["findings"])
-    score = found["studies"]["pretraining"]["scores"]["BERT"]["rte"]
-    assert len(score["values"]) == 3 and score["mean"] == pytest.approx(np.mean(score["values"]))
-    assert found["scale"]["seeds"] == [1, 2, 3]
-
-
-def test_a_report_of_what_is_half_done(tmp_path):
-    """Jobs that wait, failed or diverged leave holes, and are told."""
-    plan = _plan(tmp_path)
-    entries = _entries(plan)
-    for number, entry in enumerate(entries):
-        if isinstance(entry.job, FineTuningJob):
-            if number % 3 == 0:
-                entry.state, entry.outcome = JobState.WAITING, None
-            elif number % 3 == 1:
-                diverged = {"seconds": 1.0, "scores": {}, "diverged": dict.fromkeys("123", "lost")}
-                entry.outcome = diverged
-    report.write(plan, NAMES, entries)
+def test_a_report_of_all_studies(plan, tmp_path):
+    rng = random.Random(0)
+    runs = plan.runs(STUDIES)
+    write_reports(
+        runs,
+        lambda run: seeds(*(rng.uniform(0.7, 0.8) for _ in range(3))),
+        perplexity=60.5, masked_lm_accuracy=0.3, bigram_accuracy=0.14,
+    )  # fmt: skip
+    report.write(plan, list(STUDIES), {})
     text = (tmp_path / "report.md").read_text()
-    assert "not done" in text and "3 diverged" in text and "waits" in text
+    assert "not done" not in text and "failed" not in text and "Do not expect" not in text
+    assert (
+        "| 2 x 128 | 60.50 (1) | 7" in text and "| 12x768, 12 | 3.99 | 84.4 | 86.7 | 92.9 |" in text
+    )
+    assert "rte 3,000 and 872" in text and "Budget 8h" in text
+    assert text.count("done ") == len(runs)
+    found = json.loads((tmp_path / "report.json").read_text())
+    assert list(found["studies"]) == list(STUDIES) and found["scale"]["budget"] == "8h"
+    assert found["studies"]["features"]["paper"]["rows"]["ELMo"] == [95.7]
+    assert {path.stem for path in tmp_path.glob("*.png")} == set(STUDIES)
+    assert all(f"![{study.title}]({name}.png)" in text for name, study in STUDIES.items())
 
 
-def test_nothing_done_is_a_report_too(tmp_path):
-    plan = _plan(tmp_path)
-    entries = [JobEntry(job) for job in jobs_of(plan, NAMES)]
-    report.write(plan, NAMES, entries)
+def test_figures_and_findings_follow_from_the_scores(plan, tmp_path):
+    """Hand-made: BERT is better than the control in topics, equal in tags; one run diverged."""
+    scores = {
+        "not-pre-trained-topic": seeds(0.60, 0.62, 0.61), "bert-topic": seeds(0.70, 0.72, 0.71),
+        "not-pre-trained-pos": seeds(0.80, 0.82, 0.84), "bert-pos": seeds(0.81, 0.83, 0.82),
+        "no-nsp-topic": seeds(0.70, None, 0.74, diverged=(2,)),
+    }  # fmt: skip
+    runs = [r for r in plan.runs(["pretraining"]) if r.name.removeprefix("finetuning/") in scores]
+    write_reports(runs, lambda run: scores[run.name.removeprefix("finetuning/")])
+    report.write(plan, ["pretraining"], {"finetuning/bert-rte": "error: no labels"})
     text = (tmp_path / "report.md").read_text()
-    assert "cannot be decided, as there are not enough figures or seeds" in text
-    assert "not all sizes are done (none is known; one run each)" in text
+    assert "| BERT | 71.0 ± 1.0 (3) | failed | 82.0 ± 1.0 (3) |" in text
+    assert "| no NSP | 72.0 ± 2.8 (2) 1 diverged | not done | not done |" in text
+    found = json.loads((tmp_path / "report.json").read_text())["studies"]["pretraining"]
+    helps = next(f for f in found["findings"] if f["sentence"].startswith("Pre-training helps"))
+    assert helps["sentence"] == (
+        "Pre-training helps: seen in part (1 as in the paper, 1 within the spread)."
+    )
+    assert helps["verdicts"] == ["higher", "unknown", "alike"]
+    assert found["scores"]["BERT"]["topic"]["values"] == [0.70, 0.72, 0.71]
+    assert "finetuning/bert-rte: error: no labels" in text and "waits" in text
+
+
+def test_nothing_done_is_a_report_too(plan, tmp_path):
+    report.write(plan, list(STUDIES), {})
+    text = (tmp_path / "report.md").read_text()
+    assert "cannot be decided (there are not enough figures or seeds)" in text
+    assert "cannot be decided (not all models are trained)" in text
     assert not list(tmp_path.glob("*.png"))
 
 
-def test_one_seed_tells_of_no_difference(tmp_path):
-    plan = _plan(tmp_path, seeds=(1,))
-    report.write(plan, NAMES, _entries(plan))
-    text = (tmp_path / "report.md").read_text()
-    assert "as in the paper" not in text.split("The paper")[0]
-    assert "cannot be decided" in text
-
-
-def test_one_task_alone_has_all_studies(tmp_path):
-    for task in TASKS:
-        folder = tmp_path / task.name
-        folder.mkdir()
-        plan = _plan(folder, tasks=(task,))
-        report.write(plan, NAMES, _entries(plan))
-        text = (folder / "report.md").read_text()
-        assert "nothing to see" in text  # no task before another one
-
-
-def test_what_is_to_be_known_before_the_figures_is_told(tmp_path):
-    plan = _plan(tmp_path)
-    entries = _entries(plan)
-    bert = next(entry for entry in entries if isinstance(entry.job, PretrainingJob))
-    bert.outcome["scores"][""] |= {"masked_lm_accuracy": 0.165, "bigram_accuracy": 0.16}
-    report.write(plan, NAMES, entries, ["masking"])
-    text = (tmp_path / "report.md").read_text()
-    assert "Left out, as there was no time for models that learn enough: masking." in text
-    assert "The budget is too small for the studies" in text
-    assert f"not to be expected of them: {bert.job.label}." in text
-    bert.outcome["scores"][""]["masked_lm_accuracy"] = 0.3
-    report.write(dataclasses.replace(plan, steps=10_000), NAMES, entries)
-    text = (tmp_path / "report.md").read_text()
-    for told in ("Left out", "too small for the studies", "not to be expected"):
-        assert told not in text
-
-
 def test_a_figure_of_several_models_has_the_spread_of_the_models(tmp_path):
-    plan = _plan(tmp_path, model_seeds=(1, 2, 3))
-    entries = _entries(plan)
-    report.write(plan, NAMES, entries)
-    found = json.loads((tmp_path / "report.json").read_text())["studies"]["pretraining"]["scores"]
-    cell = STUDIES["pretraining"].rows(plan)["BERT"]["rte"]
-    outcomes = {entry.job.name: entry.outcome for entry in entries}
-    means = [
-        np.mean([seed["score"] for seed in outcomes[job.name]["scores"].values()])
-        for job in cell.jobs
-    ]
-    assert found["BERT"]["rte"]["values"] == pytest.approx(means) and len(means) == 3
-    assert "the spread is that of 3 models" in (tmp_path / "report.md").read_text()
+    plan = make_plan("24h", output=str(tmp_path))
+    runs = plan.tables["pretraining"]["BERT"]["topic"]
+    of_models = dict(zip(runs, (seeds(0.7, 0.8), seeds(0.6, 0.8), seeds(0.5, 0.7)), strict=True))
+    write_reports(runs, of_models.get)
+    report.write(plan, ["pretraining"], {})
+    found = json.loads((tmp_path / "report.json").read_text())["studies"]["pretraining"]
+    assert found["scores"]["BERT"]["topic"]["values"] == pytest.approx([0.75, 0.7, 0.6])
+    assert "it is that of 3 models" in (tmp_path / "report.md").read_text()
+
+
+def test_models_that_know_only_neighbours_are_named(plan, tmp_path):
+    runs = [run for run in plan.runs(["pretraining"]) if run.words[0] == "pretrain"]
+    write_reports(runs[1:2], masked_lm_accuracy=0.165, bigram_accuracy=0.16)
+    write_reports(runs[2:3], masked_lm_accuracy=0.3, bigram_accuracy=0.16)
+    # The control knows nothing, as it should.
+    write_reports(runs[:1], masked_lm_accuracy=0.0, bigram_accuracy=0.16, steps=1)
+    report.write(plan, ["pretraining"], {})
+    text = (tmp_path / "report.md").read_text()
+    assert "no better than a guess from a neighbour: pretraining/bert.\n" in text
