@@ -1,4 +1,4 @@
-"""The list of all flags; flags in documents, recipes, the Makefile and messages exist."""
+"""The list of all flags; flags in documents, recipes, studies, the Makefile and messages exist."""
 
 import ast
 import json
@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from bert_tf import __main__
+from tests.bert_tf.experiments import test_studies
 
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -76,7 +77,10 @@ def _commands_in(path):
 def _asked():
     """Whole commands that a reader may copy: where each stands, the command and its words."""
     paths = [*DOCUMENTS, *RECIPES, *(p for p in SOURCES if p.parent.name == "commands")]
-    return [(path.relative_to(ROOT), *found) for path in paths for found in _commands_in(path)]
+    shown = [(path.relative_to(ROOT), *found) for path in paths for found in _commands_in(path)]
+    runs = [run.words for run in test_studies.make_plan().runs(test_studies.STUDIES)]
+    studies = Path("bert_tf/experiments/studies.py")
+    return [*shown, *((studies, command, flags) for command, *flags in runs)]
 
 
 @pytest.fixture(scope="module")

@@ -37,7 +37,7 @@ class Run(NamedTuple):
     name: str  # path of its output below the folder of the experiments
     words: tuple[str, ...]
     mark: str  # path of the file of its output that is written last
-    needs: tuple["Run", ...]  # the runs whose output it reads
+    need: "Run | None" = None  # the run whose output it reads
 
     @property
     def done(self) -> bool:
@@ -84,30 +84,26 @@ class Plan:
     def runs(self, names: Iterable[str]) -> list[Run]:
         """The runs of studies, each once, in an order in which they can be done."""
         found: dict[str, Run] = {}
-
-        def add(run: Run) -> None:
-            for need in run.needs:
-                add(need)
-            found.setdefault(run.name, run)
-
         for row in (row for name in names for row in self.tables[name].values()):
             for run in itertools.chain.from_iterable(row.values()):
-                add(run)
+                chain = [run]
+                while need := chain[-1].need:
+                    chain.append(need)
+                found |= {each.name: each for each in reversed(chain) if each.name not in found}
         return list(found.values())
 
     def _pretraining(self, model: Model, seed: int) -> Run:
-        output, vocab, needs = self.request.output, self.request.vocab, ()
+        output, need, vocab = self.request.output, None, self.request.vocab
         if model.words or not vocab:
             name, mark, flags = "vocab.txt", "", studies.VOCABULARY
             if model.words:
                 name, mark, flags = "words", "/words.txt", studies.WORDS
-            needs = (self._run(name, "learn-vocabulary", mark, [flags], **self._corpus),)
+            need = self._run(name, "learn-vocabulary", mark, [flags], None, **self._corpus)
             vocab = f"{output}/{name}"
         name = "-".join(word.partition("=")[2] for word in model.examples.split())
         texts = [studies.EXAMPLES, model.examples]
-        paths = {**self._corpus, "vocab": vocab}
-        mark = "/manifest.json"
-        examples = self._run(f"examples/{name}", "write-examples", mark, texts, *needs, **paths)
+        paths, mark = {**self._corpus, "vocab": vocab}, "/manifest.json"
+        examples = self._run(f"examples/{name}", "write-examples", mark, texts, need, **paths)
         name = f"pretraining/{model.name}{'' if seed == 1 else f'-seed{seed}'}"
         texts = [studies.PRETRAINING, model.pretraining, f"--seed={seed}"]
         path = f"{output}/{examples.name}"
@@ -126,14 +122,14 @@ class Plan:
         return self._run(name, "finetune", _REPORT, texts, model, **paths)
 
     def _run(
-        self, name: str, command: str, mark: str, texts: list[str], *needs: Run, **paths: str
+        self, name: str, command: str, mark: str, texts: list[str], need: Run | None, **paths: str
     ) -> Run:
         """The run with the flags of texts, of which later ones win; a new one has the name."""
         given = (word.format(**self._values) for text in texts for word in text.split())
         words = [command, *{word.partition("=")[0]: word for word in given}.values()]
         words += [f"--{flag}={path}" for flag, path in paths.items() if path]
         output = f"{self.request.output}/{name}"
-        run = Run(name, (*words, f"--output={output}"), f"{output}{mark}", needs)
+        run = Run(name, (*words, f"--output={output}"), f"{output}{mark}", need)
         return self._known.setdefault(tuple(words), run)
 
 

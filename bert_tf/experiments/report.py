@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     import matplotlib.figure
 
 _MIN_DIFFERENCE = 0.01  # of two accuracies
-_WIDTH, _HEIGHT = 5.0, 3.2  # of a panel, in inches
 
 
 def write(plan: Plan, studies: Sequence[str], failed: Mapping[str, str]) -> None:
@@ -114,8 +113,8 @@ def _warning(reports: Mapping[str, Any]) -> list[str]:
     weak = []
     for name, report in reports.items():
         masked, guess = report.get("masked_lm_accuracy"), report.get("bigram_accuracy")
-        trained = report.get("steps", 1) > 1  # not the control, and not fine-tuned
-        if trained and masked and guess and masked <= guess + _MIN_DIFFERENCE:
+        weak_one = masked is not None and guess is not None and masked <= guess + _MIN_DIFFERENCE
+        if weak_one and report["steps"] > 1:  # not the control
             weak.append(name)
     about = "**Do not expect findings** of models that predict masked tokens no better than a guess"
     return [f"{about} from a neighbour: {', '.join(weak)}."] if weak else []
@@ -134,8 +133,7 @@ def _runs(runs: Sequence[Run], reports: Mapping[str, Any], failed: Mapping[str, 
         seconds = f"{reports[run.name]['seconds']:,.0f} s" if run.name in reports else ""
         error = f": {failed[run.name]}" if run.name in failed else ""
         lines.append(f"{state:6} {seconds:>9}  {run.name}{error}")
-    listed = "\n".join(lines)
-    return f"## The runs\n\n`{IDENTITY}` has their commands.\n\n```\n{listed}\n```"
+    return "\n".join([f"## The runs\n\n`{IDENTITY}` has their commands.\n\n```", *lines, "```"])
 
 
 def _machine() -> str:
@@ -175,5 +173,4 @@ def _draw(path: str, study: Study, table: ScoreTable) -> None:
         figure.suptitle(study.title)
 
     if columns:
-        height = _HEIGHT if study.axis else 2 * _HEIGHT
-        figures.draw(path, (_WIDTH * len(columns), height), paint)
+        figures.draw(path, (5.0 * len(columns), 3.2 if study.axis else 6.4), paint)

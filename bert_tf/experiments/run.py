@@ -11,11 +11,17 @@ from concurrent.futures.process import BrokenProcessPool
 import tensorflow as tf
 from absl import logging
 
-from bert_tf import __main__ as program
 from bert_tf.experiments import plan as plans
 from bert_tf.experiments import report
 from bert_tf.experiments.plan import IDENTITY, OWN_TASKS, Request, Run
 from pipelines.common import command_line, files, locks, outputs, parallel, stopping
+
+_MODULES = {
+    "learn-vocabulary": "pipelines.commands.learn_vocabulary",
+    "write-examples": "pipelines.commands.write_examples",
+    "pretrain": "bert_tf.commands.pretrain",
+    "finetune": "bert_tf.commands.finetune",
+}
 
 
 def run(request: Request, studies: Sequence[str]) -> dict[str, str]:
@@ -33,8 +39,8 @@ def run(request: Request, studies: Sequence[str]) -> dict[str, str]:
         for number, each in enumerate(runs, 1):
             if each.done:
                 continue
-            lost = [need.name for need in each.needs if not need.done]
-            error = f"needs {lost[0]}, which failed" if lost else _execute(each, request.output)
+            lost = each.need and not each.need.done and f"needs {each.need.name}, which failed"
+            error = lost or _execute(each, request.output)
             if error:
                 failed[each.name] = error
             logging.info("[%d/%d] %s: %s", number, len(runs), each.name, error or "done")
@@ -69,12 +75,11 @@ def _call(words: Sequence[str], log: str) -> str:
         os.dup2(file.fileno(), 1)
         os.dup2(file.fileno(), 2)
     try:
-        command_line.run(f"bert-tf {command}", program.COMMANDS[command][0], flags)
+        command_line.run(f"bert-tf {command}", _MODULES[command], flags)
     except SystemExit as end:
-        if not end.code:
-            return ""
-        sys.stderr.flush()
-        return files.read_whole(log).decode(errors="replace").strip().splitlines()[-1]
+        if end.code:
+            sys.stderr.flush()
+            return files.read_whole(log).decode(errors="replace").strip().splitlines()[-1]
     except Exception as error:  # a bug: the log has the traceback
         traceback.print_exc()
         return f"{type(error).__name__}: {error} (see {log})"

@@ -149,6 +149,7 @@ def _sized(size: str, layers: int, width: int, pretraining: str = "", tuning: st
 
 
 _COUNTS = {30: 30, 100: 30, 300: 30, 1000: 20, 3000: 8}  # training examples, and their epochs
+_AT_EVERY_COUNT = "; ".join(f"BERT, {n} > not pre-trained, {n}" for n in _COUNTS)
 _BEST = "concatenation of the last four"
 
 STUDIES = {
@@ -170,7 +171,7 @@ STUDIES = {
         {
             "Next-sentence prediction helps": "BERT > no NSP",
             "Reading both ways helps": "no NSP > left-to-right, no NSP",
-            "A BiLSTM above left-to-right does not make up": "no NSP > left-to-right + BiLSTM",
+            "A BiLSTM does not make up for one direction": "no NSP > left-to-right + BiLSTM",
             "Pre-training helps": "BERT > not pre-trained",
             "Vectors in context are better than static ones": "BERT > static embeddings + BiLSTM",
         },
@@ -188,9 +189,7 @@ STUDIES = {
             for line, model in (("BERT", BERT), ("not pre-trained", UNTRAINED))
         ],
         {
-            "Pre-training helps at every number": "; ".join(
-                f"BERT, {n} > not pre-trained, {n}" for n in _COUNTS
-            ),
+            "Pre-training helps at every number of examples": _AT_EVERY_COUNT,
             "More examples help": "BERT, 3000 > BERT, 30",
         },
         axis="training examples",
@@ -274,10 +273,7 @@ STUDIES = {
         (
             Column(lambda tasks: [t for t in tasks if not t.per_token][:1], ", fine-tuned"),
             Column(lambda tasks: [t for t in tasks if t.per_token][:1], ", fine-tuned"),
-            Column(
-                *(lambda tasks: [t for t in tasks if t.per_token][:1], ", features"),
-                _frozen("concat_last_4"),
-            ),
+            Column(lambda tasks: TAGGING.tasks(tasks)[:1], ", features", _frozen("concat_last_4")),
         ),
         (
             Row("80/10/10", BERT, "", (84.2, 95.4, 94.9)),

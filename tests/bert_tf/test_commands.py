@@ -171,7 +171,7 @@ def test_help_names_the_sizes_of_models(flags_of_commands):
         (["pretrain", "--no_saved_modl"], "unknown flag --no_saved_modl; did you mean --no_saved_model?"),
         (["pretrain", "--qqqq"], "unknown flag --qqqq"),
         (["pretrain", "--task=mrpc"], "unknown flag --task, which belongs to finetune, predict, inspect and convert"),
-        (["pretrain", "--seeds=1"], "unknown flag --seeds, which belongs to finetune and experiments; did you mean --seed?"),
+        (["pretrain", "--seeds=1"], "unknown flag --seeds, which belongs to finetune; did you mean --seed?"),
         (["pretrain", "--no_labelled"], "unknown flag --no_labelled, which belongs to predict"),
         (["finetune", "--steps=5"], "unknown flag --steps, which belongs to pretrain and distill"),
         (["predict", "--model=m", "--input=i", "--learning_rate=1"],

@@ -2,6 +2,7 @@
 
 import glob
 import json
+import multiprocessing
 import os
 import re
 import signal
@@ -83,14 +84,15 @@ def test_a_study_from_a_corpus_to_its_report(tmp_path, monkeypatch):
         runner.run(request._replace(budget="2h"), ["trial"])
 
 
-def _slow(tmp_path):
-    words = ("make-corpus", f"--output={tmp_path}/corpus.txt", "--documents=1000000")
-    return Run("corpus.txt", words, f"{tmp_path}/corpus.txt", ())
+def _vocabulary(tmp_path):
+    corpus = write_corpus(tmp_path / "corpus.txt", documents=12, sentences=30)
+    path = f"{tmp_path}/vocab.txt"
+    return Run("vocab.txt", ("learn-vocabulary", f"--input={corpus}", f"--output={path}"), path)
 
 
 def test_an_error_is_the_last_line_of_the_command(tmp_path):
-    run = Run("x", ("show-examples", f"--tfrecords={tmp_path}/none"), f"{tmp_path}/none", ())
-    error = runner._execute(run, str(tmp_path))
+    words = ("pretrain", f"--tfrecords={tmp_path}/none", f"--output={tmp_path}/x")
+    error = runner._execute(Run("x", words, f"{tmp_path}/x/report.json"), str(tmp_path))
     assert error.startswith("error: ") and "write the examples first" in error
     assert (tmp_path / "log.txt").read_text().endswith(f"{error}\n")
 
@@ -109,7 +111,7 @@ def test_a_command_that_is_killed_has_failed(tmp_path, monkeypatch):
         os.kill(pid, signal.SIGKILL)
 
     threading.Thread(target=kill, daemon=True).start()
-    assert runner._execute(_slow(tmp_path), str(tmp_path)).startswith(
+    assert runner._execute(_vocabulary(tmp_path), str(tmp_path)).startswith(
         "its process was killed; it may have run out of memory (see "
     )
 
@@ -120,14 +122,15 @@ def test_a_stop_ends_the_command_that_runs(tmp_path):
             time.sleep(0.05)
         os.kill(os.getpid(), signal.SIGINT)
 
+    others = multiprocessing.active_children()
     before = {number: signal.getsignal(number) for number in stopping.SIGNALS}
     stopping.raise_stopped()
     try:
         threading.Thread(target=interrupt, daemon=True).start()
         with pytest.raises(stopping.Stopped):
-            runner._execute(_slow(tmp_path), str(tmp_path))
+            runner._execute(_vocabulary(tmp_path), str(tmp_path))
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-    assert "stopped" in (tmp_path / "log.txt").read_text()
-    assert not (tmp_path / "corpus.txt").exists()
+    assert set(multiprocessing.active_children()) <= set(others)
+    assert not (tmp_path / "vocab.txt").exists()

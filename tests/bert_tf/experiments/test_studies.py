@@ -1,6 +1,7 @@
 """The table of studies, and the runs that it expands to."""
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -47,11 +48,28 @@ def test_presets_name_studies_and_grow():
 
 
 @pytest.mark.parametrize("budget", PRESETS)
+def test_the_guide_has_the_numbers_of_each_preset(budget):
+    preset = PRESETS[budget]
+    layers = {"debug": 1, "tiny": 2}[preset.size]
+    studies = (
+        "all"
+        if set(preset.studies) == set(STUDIES)
+        else ", ".join(f"`{name}`" for name in preset.studies)
+    )
+    row = [
+        f"`{budget}`", f"{layers} layer{'s' * (layers > 1)}, {preset.width} wide",
+        f"{preset.steps:,}", f"{preset.examples:,}", str(len(preset.pretraining_seeds)), studies,
+    ]  # fmt: skip
+    guide = Path(__file__).parents[3] / "docs/guides/experiments.md"
+    assert f"| {' | '.join(row)} |" in guide.read_text()
+
+
+@pytest.mark.parametrize("budget", PRESETS)
 def test_runs_have_folders_of_their_own_and_follow_what_they_need(budget):
     runs = make_plan(budget).runs(STUDIES)
     assert len({run.name for run in runs}) == len(runs) == len({run.words for run in runs})
     places = {run.name: place for place, run in enumerate(runs)}
-    assert all(places[need.name] < places[run.name] for run in runs for need in run.needs)
+    assert all(places[need.name] < places[run.name] for run in runs if (need := run.need))
     assert all(run.words[-1] == f"--output=out/{run.name}" for run in runs)
 
 
@@ -67,7 +85,7 @@ def test_studies_share_their_runs():
     (topic,) = made.tables["pretraining"]["BERT"]["topic"]
     assert made.tables["curves"]["BERT, 3000"]["topic"] == (topic,)
     assert made.tables["steps"]["masked LM, 100%"]["topic"] == (topic,)
-    assert topic.name == "finetuning/bert-topic" and topic.needs[0].name == "pretraining/bert"
+    assert topic.name == "finetuning/bert-topic" and topic.need.name == "pretraining/bert"
 
 
 def test_the_control_comes_first_with_the_first_weights_of_bert():
@@ -83,7 +101,7 @@ def test_the_control_comes_first_with_the_first_weights_of_bert():
 def test_models_are_taken_from_their_checkpoints():
     (run,) = make_plan().tables["steps"]["left-to-right, 20%"]["topic"]
     path = "out/pretraining/left-to-right/checkpoints/checkpoint-00002400"
-    assert flags_of(run)["init"] == path and flags_of(run.needs[0])["keep_at"] == "0.1,0.2,0.5"
+    assert flags_of(run)["init"] == path and flags_of(run.need)["keep_at"] == "0.1,0.2,0.5"
 
 
 def test_flags_of_a_row_win_and_name_the_data():
@@ -94,7 +112,7 @@ def test_flags_of_a_row_win_and_name_the_data():
     assert found["task"] == "topic=classification" and found["columns"] == "text=a b,label=c"
     (mini,) = make_plan().tables["size"]["4 x 256"]["pos"]
     assert flags_of(mini)["learning_rate"] == "3e-4"
-    assert flags_of(mini.needs[0])["learning_rate"] == "1e-3"
+    assert flags_of(mini.need)["learning_rate"] == "1e-3"
 
 
 def test_models_of_the_first_study_are_pretrained_several_times():
@@ -103,7 +121,7 @@ def test_models_of_the_first_study_are_pretrained_several_times():
     assert [run.name for run in runs] == [
         "finetuning/no-nsp-rte", "finetuning/no-nsp-rte-seed2", "finetuning/no-nsp-rte-seed3"
     ]  # fmt: skip
-    assert [flags_of(run.needs[0])["seed"] for run in runs] == ["1", "2", "3"]
+    assert [flags_of(run.need)["seed"] for run in runs] == ["1", "2", "3"]
     assert len(made.tables["size"]["2 x 128"]["rte"]) == 1
 
 
