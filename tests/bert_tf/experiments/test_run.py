@@ -40,7 +40,7 @@ def _state(output):
 
 def test_a_study_from_a_corpus_to_its_report(tmp_path, monkeypatch):
     """Runs are done once; one that fails is named; other data are refused."""
-    corpus = write_corpus(tmp_path / "corpus.txt", documents=12, sentences=30)
+    corpus = write_corpus(tmp_path / "corpus.txt", documents=30, sentences=20)
     (tmp_path / "texts").mkdir()
     labelled_data.make_texts(tmp_path / "texts", train=24, dev=8)
     (tmp_path / "bad.tsv").write_text("text\tlabel\nno label\n")
@@ -48,6 +48,8 @@ def test_a_study_from_a_corpus_to_its_report(tmp_path, monkeypatch):
     columns = (FIRST, Column(lambda tasks: tasks[1:], "", "--epochs=2"))
     claims = {"Pre-training helps": "BERT, 50% > control"}
     study = Study("Trial", "Does it run?", "no table", (), columns, rows, claims)
+    for name in list(STUDIES):
+        monkeypatch.delitem(STUDIES, name)
     monkeypatch.setitem(STUDIES, "trial", study)
     monkeypatch.setitem(PRESETS, "seconds", Preset("debug", 64, 120, 4, 24, 1, (1,), ("trial",)))
     tasks = f"mood:classification={tmp_path}/texts bad:classification={tmp_path}/bad.tsv"
