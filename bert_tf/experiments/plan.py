@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from bert_tf import tasks as task_kinds
 from bert_tf.experiments import own_tasks, studies
-from bert_tf.experiments.studies import PERPLEXITY, PRESETS, STUDIES, Column, Model, Row, Task
+from bert_tf.experiments.studies import PERPLEXITY, PRESETS, STUDIES, Column, Model, Row, StudyTask
 from bert_tf.models.elmo_config import ElmoConfig
 from bert_tf.training import hardware
 from pipelines.common import files, json_files, manifest, path_lists
@@ -31,13 +31,13 @@ class Request(NamedTuple):
     budget: str  # name of the preset
 
 
-class Run(NamedTuple):
+class CommandRun(NamedTuple):
     """A command and its flags."""
 
     name: str  # path of its output below the folder of the experiments
     words: tuple[str, ...]
     mark: str  # path of the file of its output that is written last
-    need: "Run | None" = None  # the run whose output it reads
+    need: "CommandRun | None" = None  # the run whose output it reads
 
     @property
     def done(self) -> bool:
@@ -59,17 +59,21 @@ class Plan:
     """
 
     def __init__(
-        self, request: Request, tasks: Sequence[Task], corpus: Mapping[str, str], precision: str
+        self,
+        request: Request,
+        tasks: Sequence[StudyTask],
+        corpus: Mapping[str, str],
+        precision: str,
     ):
         self.request, self.tasks, self.precision = request, tasks, precision
         self.preset = PRESETS[request.budget]
-        self._corpus, self._known = corpus, dict[tuple[str, ...], Run]()
+        self._corpus, self._known = corpus, dict[tuple[str, ...], CommandRun]()
         self._values = {
             **self.preset._asdict(),
             **{"warmup_steps": self.preset.steps // 20, "precision": precision},
             "elmo": f"{request.output}/elmo.json",
         }
-        self.tables: dict[str, dict[str, dict[str, tuple[Run, ...]]]] = {}
+        self.tables: dict[str, dict[str, dict[str, tuple[CommandRun, ...]]]] = {}
         for name, study in STUDIES.items():
             table = self.tables[name] = {row.label: {} for row in study.rows}
             seeds = self.preset.pretraining_seeds if study.all_seeds else (1,)
@@ -81,9 +85,9 @@ class Plan:
                         runs = tuple(self._finetuning(row, column, task, seed) for seed in seeds)
                         table[row.label][f"{task.name}{column.suffix}"] = runs
 
-    def runs(self, names: Iterable[str]) -> list[Run]:
+    def runs(self, names: Iterable[str]) -> list[CommandRun]:
         """The runs of studies, each once, in an order in which they can be done."""
-        found: dict[str, Run] = {}
+        found: dict[str, CommandRun] = {}
         for row in (row for name in names for row in self.tables[name].values()):
             for run in itertools.chain.from_iterable(row.values()):
                 chain = [run]
@@ -92,7 +96,7 @@ class Plan:
                 found |= {each.name: each for each in reversed(chain) if each.name not in found}
         return list(found.values())
 
-    def _pretraining(self, model: Model, seed: int) -> Run:
+    def _pretraining(self, model: Model, seed: int) -> CommandRun:
         output, need, vocab = self.request.output, None, self.request.vocab
         if model.words or not vocab:
             name, mark, flags = "vocab.txt", "", studies.VOCABULARY
@@ -109,7 +113,7 @@ class Plan:
         path = f"{output}/{examples.name}"
         return self._run(name, "pretrain", _REPORT, texts, examples, tfrecords=path)
 
-    def _finetuning(self, row: Row, column: Column, task: Task, seed: int) -> Run:
+    def _finetuning(self, row: Row, column: Column, task: StudyTask, seed: int) -> CommandRun:
         output, model = self.request.output, self._pretraining(row.model, seed)
         init = f"{output}/{model.name}"
         if row.at < 1:
@@ -122,18 +126,24 @@ class Plan:
         return self._run(name, "finetune", _REPORT, texts, model, **paths)
 
     def _run(
-        self, name: str, command: str, mark: str, texts: list[str], need: Run | None, **paths: str
-    ) -> Run:
+        self,
+        name: str,
+        command: str,
+        mark: str,
+        texts: list[str],
+        need: CommandRun | None,
+        **paths: str,
+    ) -> CommandRun:
         """The run with the flags of texts, of which later ones win; a new one has the name."""
         given = (word.format(**self._values) for text in texts for word in text.split())
         words = [command, *{word.partition("=")[0]: word for word in given}.values()]
         words += [f"--{flag}={path}" for flag, path in paths.items() if path]
         output = f"{self.request.output}/{name}"
-        run = Run(name, (*words, f"--output={output}"), f"{output}{mark}", need)
+        run = CommandRun(name, (*words, f"--output={output}"), f"{output}{mark}", need)
         return self._known.setdefault(tuple(words), run)
 
 
-def parse_task(entry: str) -> Task:
+def parse_task(entry: str) -> StudyTask:
     """Reads KIND=PATH or NAME:KIND=PATH, with columns after a question mark.
 
     Raises:
@@ -155,7 +165,7 @@ def parse_task(entry: str) -> Task:
         raise InputError(f"--tasks={entry}: the studies compare heads, and {kind} has none.")
     if not files.gfile.exists(path):
         raise InputError(f"--tasks: {path}: no such file or folder (task {name}).")
-    return Task(name, kind, path, (match["columns"] or "").replace("&", ","), task.per_token)
+    return StudyTask(name, kind, path, (match["columns"] or "").replace("&", ","), task.per_token)
 
 
 def make(request: Request) -> Plan:

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 import bert_tf
 from bert_tf.experiments import scores
-from bert_tf.experiments.plan import IDENTITY, Plan, Run
+from bert_tf.experiments.plan import IDENTITY, CommandRun, Plan
 from bert_tf.experiments.scores import ScoreTable, SeedScores
 from bert_tf.experiments.studies import BATCH, LENGTH, PERPLEXITY, SEEDS, STUDIES, Study
 from bert_tf.training import figures
@@ -63,7 +63,7 @@ def write(plan: Plan, studies: Sequence[str], failed: Mapping[str, str]) -> None
     json_files.write(f"{output}/report.json", values)
 
 
-def _scores(column: str, runs: Sequence[Run], failed: Mapping[str, str]) -> SeedScores:
+def _scores(column: str, runs: Sequence[CommandRun], failed: Mapping[str, str]) -> SeedScores:
     """The values of the seeds of one run; of several runs, the mean of each."""
     reports = [report for run in runs if (report := run.report())]
     if not reports:
@@ -126,7 +126,7 @@ def _markdown(columns: Sequence[str], rows: Mapping[str, Sequence[object]]) -> s
     return "\n".join(lines)
 
 
-def _runs(runs: Sequence[Run], reports: Mapping[str, Any], failed: Mapping[str, str]) -> str:
+def _runs(runs: Sequence[CommandRun], reports: Mapping[str, Any], failed: Mapping[str, str]) -> str:
     lines = []
     for run in runs:
         state = "done" if run.done else "failed" if run.name in failed else "waits"

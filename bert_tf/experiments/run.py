@@ -13,7 +13,7 @@ from absl import logging
 
 from bert_tf.experiments import plan as plans
 from bert_tf.experiments import report
-from bert_tf.experiments.plan import IDENTITY, OWN_TASKS, Request, Run
+from bert_tf.experiments.plan import IDENTITY, OWN_TASKS, CommandRun, Request
 from pipelines.common import command_line, files, locks, outputs, parallel, stopping
 
 _MODULES = {
@@ -49,7 +49,7 @@ def run(request: Request, studies: Sequence[str]) -> dict[str, str]:
     return failed
 
 
-def _execute(run: Run, output: str) -> str:
+def _execute(run: CommandRun, output: str) -> str:
     """Runs a command in a process that ends with this one; returns an error message, or ""."""
     log = f"{output}/log.txt"
     # A process that is forked cannot use GPUs that its server has seen.

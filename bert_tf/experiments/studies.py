@@ -56,7 +56,7 @@ PRESETS = {
 PERPLEXITY = "held-out perplexity"  # the column of studies with `perplexity`
 
 
-class Task(NamedTuple):
+class StudyTask(NamedTuple):
     """A task to fine-tune for."""
 
     name: str  # unique
@@ -90,7 +90,7 @@ class Row(NamedTuple):
 class Column(NamedTuple):
     """Columns of a table: one for each task that `tasks` chooses."""
 
-    tasks: Callable[[Sequence[Task]], Sequence[Task]]
+    tasks: Callable[[Sequence[StudyTask]], Sequence[StudyTask]]
     suffix: str = ""  # behind the name of the task
     finetuning: str = ""  # flags of finetune
 

@@ -7,13 +7,13 @@ import pytest
 
 from bert_tf.experiments import plan
 from bert_tf.experiments.plan import Plan, Request
-from bert_tf.experiments.studies import PRESETS, STUDIES, Task
+from bert_tf.experiments.studies import PRESETS, STUDIES, StudyTask
 from pipelines.common.errors import InputError
 
 TASKS = (
-    Task("topic", "classification", "topic.tsv", "text=a b,label=c", False),
-    Task("rte", "rte", "glue/RTE", "", False),
-    Task("pos", "pos", "ud", "", True),
+    StudyTask("topic", "classification", "topic.tsv", "text=a b,label=c", False),
+    StudyTask("rte", "rte", "glue/RTE", "", False),
+    StudyTask("pos", "pos", "ud", "", True),
 )
 
 
