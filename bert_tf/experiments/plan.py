@@ -3,7 +3,7 @@
 import itertools
 import re
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from bert_tf import tasks as task_kinds
@@ -51,19 +51,10 @@ class CommandRun(NamedTuple):
 
 
 class Plan:
-    """All runs of a request; those with the same flags are one, named after the first.
-
-    Attributes:
-      tables: by study, then by the label of the row, then by column: the run of the figure, or
-        several that differ in the seed of pre-training.
-    """
+    """All runs of a request; those with the same flags are one, named after the first."""
 
     def __init__(
-        self,
-        request: Request,
-        tasks: Sequence[StudyTask],
-        corpus: Mapping[str, str],
-        precision: str,
+        self, request: Request, tasks: Sequence[StudyTask], corpus: dict[str, str], precision: str
     ):
         self.request, self.tasks, self.precision = request, tasks, precision
         self.preset = PRESETS[request.budget]
@@ -73,7 +64,7 @@ class Plan:
             **{"warmup_steps": self.preset.steps // 20, "precision": precision},
             "elmo": f"{request.output}/elmo.json",
         }
-        self.tables: dict[str, dict[str, dict[str, tuple[CommandRun, ...]]]] = {}
+        self.tables: dict[str, dict[str, dict[str, tuple[CommandRun, ...]]]] = {}  # row, column
         for name, study in STUDIES.items():
             table = self.tables[name] = {row.label: {} for row in study.rows}
             seeds = self.preset.pretraining_seeds if study.all_seeds else (1,)
