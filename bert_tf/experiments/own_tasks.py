@@ -23,7 +23,6 @@ _MIN_WORDS, _MAX_WORDS = 4, 40  # of a sentence of a task
 _MAX_EXAMPLES = {"train": 4000, "dev": 1000}
 _MIN_SENTENCES, _MAX_SENTENCES = 40, 50_000  # of all tasks
 _MARKS = 5  # kinds of punctuation with a label of their own
-
 Blocks = list[list[str]]  # consecutive sentences
 
 
