@@ -17,7 +17,7 @@ import queue
 import shlex
 import threading
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -73,10 +73,8 @@ class _Pipelines(Workers):
         self,
         function: Callable[[ItemT], ResultT],
         items: Sequence[ItemT],
-        reads_only: bool = False,
-    ) -> Iterator[tuple[ItemT, ResultT]]:
+    ) -> Generator[tuple[ItemT, ResultT]]:
         """See `Workers`; the first result comes when all items are done."""
-        del reads_only  # the corpus may be too large for one machine to read
         folder = self._next_folder()
         with self._running(function, items) as outcomes:
             _gather(outcomes, f"{folder}/outcomes")

@@ -67,17 +67,33 @@ def difference(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> str | Non
       wanted: JSON values.
     """
     for key, value in wanted.items():
-        if found.get(key) != value:
-            return _describe(key, found.get(key), value)
+        old = found.get(key)
+        if key == "inputs":
+            was, now = ({entry["path"]: entry for entry in each or ()} for each in (old, value))
+            names = [
+                path for path in was.keys() | now.keys() if _is_other(was.get(path), now.get(path))
+            ]
+            if names:
+                return f"{key}: {texts.listed(sorted(names), _MAX_SHOWN)}"
+        elif old != value:
+            return _describe(key, old, value)
     return None
 
 
+def _is_other(old: Mapping[str, Any] | None, new: Mapping[str, Any] | None) -> bool:
+    """Whether an input has changed. Its bytes are read only if its date does not tell."""
+    if old is None or new is None:
+        return True
+    names = (old.keys() | new.keys()) - {"modified", "sha256"}
+    if any(old.get(name) != new.get(name) for name in names):
+        return True
+    date, checksum = new.get("modified"), old.get("sha256")
+    if (date and date == old.get("modified")) or checksum is None:
+        return date != old.get("modified")
+    return files.sha256(new["path"]) != checksum
+
+
 def _describe(key: str, old: Any, new: Any) -> str:
-    if key == "inputs":
-        was = {entry["path"]: entry for entry in old or ()}
-        now = {entry["path"]: entry for entry in new}
-        names = sorted(path for path in was.keys() | now.keys() if was.get(path) != now.get(path))
-        return f"{key}: {texts.listed(names, _MAX_SHOWN)}"
     if _fields(old) and _fields(new):
         changes = _changes(old, new)
         return f"{key}: {texts.listed(changes, _MAX_SHOWN)}"

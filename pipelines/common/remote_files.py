@@ -19,9 +19,10 @@ _ATTEMPTS = 5  # to take a name that others take at the same time
 
 
 class Stat(NamedTuple):
-    """What tf.io.gfile.stat returns: the length of a file in bytes."""
+    """What tf.io.gfile.stat returns: the length of a file in bytes, and when it was modified."""
 
     length: int
+    mtime_nsec: int = 0  # each of the file systems has another name for it, and some have none
 
 
 def reaches(path: str) -> bool:

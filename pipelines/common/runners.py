@@ -8,7 +8,7 @@ import abc
 import collections
 import concurrent.futures
 import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from typing import TypeVar
 
@@ -27,15 +27,12 @@ class Workers:
         self,
         function: Callable[[ItemT], ResultT],
         items: Sequence[ItemT],
-        reads_only: bool = False,
-    ) -> Iterator[tuple[ItemT, ResultT]]:
-        """Yields each item with its result, as they are done.
+    ) -> Generator[tuple[ItemT, ResultT]]:
+        """Yields each item with its result, as they are done; no other is begun once it is closed.
 
         Args:
           function: A pure function that can be pickled. Its results are small JSON values.
           items: Small items that can be pickled.
-          reads_only: Whether the function does little but read files, so that it is not worth the
-            start of a process.
 
         Raises:
           InputError: The function raised it, or workers were lost.
@@ -113,15 +110,18 @@ class _Processes(Workers):
         self,
         function: Callable[[ItemT], ResultT],
         items: Sequence[ItemT],
-        reads_only: bool = False,
-    ) -> Iterator[tuple[ItemT, ResultT]]:
-        if reads_only or self._count == 1 or len(items) == 1:
-            return super().map(function, items)
+    ) -> Generator[tuple[ItemT, ResultT]]:
+        if self._count == 1 or len(items) == 1:
+            yield from super().map(function, items)
+            return
         if self._pool is None:
             self._pool = self._stack.enter_context(_pool(self._count, self._module))
         futures = {self._pool.submit(function, item): item for item in items}
-        done = concurrent.futures.as_completed(futures)
-        return ((futures.pop(future), future.result()) for future in done)  # frees the results
+        try:
+            for future in concurrent.futures.as_completed(futures):
+                yield futures.pop(future), future.result()  # frees the result
+        finally:
+            concurrent.futures.wait([future for future in futures if not future.cancel()])
 
 
 @contextlib.contextmanager

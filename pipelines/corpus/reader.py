@@ -12,15 +12,15 @@ A corpus is cut into ranges that are read independently, so that workers can sha
 """
 
 import codecs
+import contextlib
 import dataclasses
 import itertools
+import os
 from collections.abc import Iterable, Iterator
-
-from tqdm import tqdm
+from typing import BinaryIO
 
 from pipelines.common import compressed, files, json_files, path_lists
 from pipelines.common.errors import InputError
-from pipelines.common.runners import Workers
 from pipelines.corpus import FORMATS, detection, records, sentences
 
 MAX_LINE_BYTES = 10_000_000
@@ -44,9 +44,10 @@ class CorpusFile:
     path: str
     format: str
     size: int  # in bytes, on disk
+    modified: int = 0  # in nanoseconds since 1970; 0: unknown
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, slots=True)
 class FileRange:
     """The documents of a file that begin in the bytes [start, end), or its row groups."""
 
@@ -82,12 +83,15 @@ def open_corpus(patterns: str, file_format: str = "auto") -> list[CorpusFile]:
     found = []
     for path in path_lists.expand_globs(patterns):
         files.check_regular(path)
-        size = files.gfile.stat(path).length
+        about = files.gfile.stat(path)
+        size, modified = about.length, about.mtime_nsec
+        if "://" not in path:
+            modified = os.stat(path).st_mtime_ns  # TensorFlow counts in seconds
         kind = records.format_of(path) if file_format == "auto" else file_format
         if not size:
             continue
         if kind in records.FORMATS:
-            found.append(CorpusFile(path, str(kind), size))
+            found.append(CorpusFile(path, str(kind), size, modified))
         else:
             with compressed.open_unpacked(path) as file:
                 head = file.read(detection.SAMPLE_BYTES)
@@ -96,24 +100,11 @@ def open_corpus(patterns: str, file_format: str = "auto") -> list[CorpusFile]:
                     f"{path}: its lines end with a carriage return alone; make them newlines: "
                     "tr '\\r' '\\n' < old.txt > new.txt"
                 )
-            found.append(CorpusFile(path, kind or detection.format_of(head, path), size))
+            kind = kind or detection.format_of(head, path)
+            found.append(CorpusFile(path, kind, size, modified))
     if not found:
         raise InputError(f"{patterns}: the corpus is empty; every file has 0 bytes.")
     return found
-
-
-def identities(corpus: list[CorpusFile], workers: Workers) -> list[dict[str, str | int]]:
-    """Returns the path, format, size and SHA-256 checksum of each file, as JSON values."""
-    found = {}
-    with tqdm(total=len(corpus), desc="checksums", unit="file", leave=False) as bar:
-        for file, entry in workers.map(_identity, corpus, reads_only=True):
-            found[file] = entry
-            bar.update()
-    return [found[file] for file in corpus]
-
-
-def _identity(file: CorpusFile) -> dict[str, str | int]:
-    return {**dataclasses.asdict(file), "sha256": files.sha256(file.path)}
 
 
 def plan_ranges(corpus: list[CorpusFile], range_bytes: int) -> list[FileRange]:
@@ -271,7 +262,10 @@ class _Lines:
 
     def __iter__(self) -> Iterator[str]:
         file_range = self.file_range
-        with compressed.open_unpacked(file_range.path) as file:
+        # A small range is read as such, and not with megabytes that follow it.
+        wanted = max(file_range.end - file_range.start, 1 << 16)
+        size = _BLOCK_BYTES if file_range.end < 0 else min(wanted, _BLOCK_BYTES)
+        with self._opened(size) as file:
             position = file_range.start
             if position > 0:
                 file.seek(position - 1)
@@ -281,7 +275,7 @@ class _Lines:
                 position += len(line) - 1
             rest = b""
             while True:
-                block = file.read(_BLOCK_BYTES)
+                block = file.read(size)
                 data = rest + block
                 if position == 0 and data.startswith(codecs.BOM_UTF8):
                     data, position = data[len(codecs.BOM_UTF8) :], len(codecs.BOM_UTF8)
@@ -294,6 +288,12 @@ class _Lines:
                     position += cut
                 if not block:
                     return
+
+    def _opened(self, ahead: int) -> contextlib.AbstractContextManager[BinaryIO]:
+        path = self.file_range.path
+        if compressed.is_compressed(path):
+            return compressed.open_unpacked(path)
+        return files.open_binary(path, ahead)
 
     def place(self) -> str:
         """The file and the number of the current line, for messages."""

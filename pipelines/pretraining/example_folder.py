@@ -1,6 +1,7 @@
 """A folder of examples: its manifest, and how it is removed."""
 
 import glob
+import re
 from collections.abc import Mapping
 from typing import Annotated, Any, NotRequired, TypedDict
 
@@ -11,13 +12,15 @@ from pipelines.common import files, locks, manifest, outputs
 from pipelines.common.errors import InputError
 from pipelines.pretraining.makers import MAKERS
 from pipelines.pretraining.settings import ExampleSettings, Masking, Objective, SequenceKind
-from pipelines.pretraining.sharding import UNFINISHED
 from pipelines.tokenizers import registry
 from pipelines.tokenizers.vocabulary import Vocabulary
 
 MANIFEST = "manifest.json"
+# The folder with the summaries of finished units, until everything is written.
+UNFINISHED = ".unfinished"
 # The identity of the examples while they are being written.
 BEGUN = f"{UNFINISHED}/identity.json"
+_SHARD = re.compile(r"(train|held_out)-\d{5}-of-\d{5}.*\.tfrecord")
 _GIVEN = "vocabulary_given"  # in both, if the folder had the user's vocabulary before
 # Outputs of other commands in the same folder (see the Makefile), each with a manifest.
 NEIGHBOURS = ("builtin_corpus.txt", "learned_vocab.txt")
@@ -82,7 +85,7 @@ def read_manifest(folder: str) -> ExampleManifest:
             f"{path}: no such file; write the examples first (bert-tf write-examples)."
         )
     found = manifest.read_sealed(path, ExampleManifest)
-    for shard in (*found["train"]["shards"], *found["held_out"]["shards"]):
+    for shard in _shards(found):
         files.inside(folder, shard["file"], path)
     return found
 
@@ -149,9 +152,13 @@ def _check_identity(output: str, found: dict[str, Any], identity: dict[str, Any]
         )
 
 
+def _shards(found: Mapping[str, Any]) -> list[ShardEntry]:
+    return [*found["train"]["shards"], *found["held_out"]["shards"]]
+
+
 def _lost_shard(output: str, found: dict[str, Any]) -> str | None:
     """Returns the first file of a manifest that is missing or of another size."""
-    for shard in (*found["train"]["shards"], *found["held_out"]["shards"]):
+    for shard in _shards(found):
         path = files.inside(output, shard["file"], f"{output}/{MANIFEST}")
         if not files.is_whole(path, shard["bytes"]):
             return path
@@ -159,7 +166,7 @@ def _lost_shard(output: str, found: dict[str, Any]) -> str | None:
 
 
 def finish(output: str, result: dict[str, Any]) -> None:
-    """Writes the manifest, which marks the folder as complete, and removes intermediate files.
+    """Writes the manifest, which marks the folder as complete, and removes everything else of ours.
 
     Raises InputError if a file is missing: a lost worker may have removed it, on a file system that
     cannot replace a file in one step.
@@ -167,6 +174,7 @@ def finish(output: str, result: dict[str, Any]) -> None:
     lost = _lost_shard(output, result)
     if lost is not None:
         raise InputError(f"{lost}: is missing since it was written; run the same command again.")
+    _remove_shards(output, {shard["file"] for shard in _shards(result)})
     begun = manifest.read_sealed(f"{output}/{BEGUN}", dict[str, Any])
     manifest.write_sealed(f"{output}/{MANIFEST}", result | _given(begun))
     files.remove_tree(f"{output}/{UNFINISHED}")
@@ -174,11 +182,19 @@ def finish(output: str, result: dict[str, Any]) -> None:
 
 def withdraw(output: str) -> None:
     """Removes what a command wrote whose settings do not suit the corpus; others may follow."""
+    _remove_shards(output, set())
     if not _given(manifest.read_sealed(f"{output}/{BEGUN}", dict[str, Any])):
         for name in registry.all_files():
             if files.gfile.exists(f"{output}/{name}"):
                 files.gfile.remove(f"{output}/{name}")
     files.remove_tree(f"{output}/{UNFINISHED}")
+
+
+def _remove_shards(output: str, kept: set[str]) -> None:
+    """Removes shards, also those of another number of units, and parts that lost workers left."""
+    for name in files.names_in(output):
+        if _SHARD.match(name) and name not in kept:
+            files.gfile.remove(f"{output}/{name}")
 
 
 def remove(folder: str) -> None:
@@ -202,8 +218,7 @@ def _patterns_of_output(folder: str) -> list[str]:
         found = read_manifest(folder)
         patterns += [MANIFEST]
         if "text" in found:  # otherwise, another program wrote the files, and they were adopted
-            shards = (*found["train"]["shards"], *found["held_out"]["shards"])
-            patterns += [glob.escape(shard["file"]) for shard in shards]
+            patterns += [glob.escape(shard["file"]) for shard in _shards(found)]
             patterns += [UNFINISHED, *([] if _given(found) else registry.all_files())]
     elif files.gfile.exists(f"{folder}/{BEGUN}"):
         begun = manifest.read_sealed(f"{folder}/{BEGUN}", dict[str, Any])

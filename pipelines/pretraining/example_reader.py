@@ -1,9 +1,9 @@
 """Reads TFRecords of examples as tf.data batches; a batch depends only on its step.
 
 In each epoch, the files are shuffled (by seed and epoch) and read in groups, one record of each
-file in turn; each file begins at a random record and wraps around. The examples were shuffled when
-they were written, so no buffer is needed. A run resumes at the exact batch by skipping records
-within one group.
+file in turn; each file begins at a random record and wraps around. The writer shuffles the examples
+of a file, whose documents are from all over the corpus, so no buffer is needed. A run resumes at
+the exact batch by skipping records within one group.
 """
 
 import contextlib
@@ -221,8 +221,21 @@ def training_batches(
         )
     first, size = start_batch * batch_size, batch_size // (count * replicas)
 
+    def read_group(members: tf.Tensor, starts: tf.Tensor, skip: tf.Tensor) -> tf.data.Dataset:
+        """One record of each file in turn; each file begins at a random one and wraps around."""
+        paths = tf.constant(examples.paths)
+
+        def rotated(member: tf.Tensor, start: tf.Tensor) -> tf.data.Dataset:
+            records = tf.data.TFRecordDataset(paths[member])
+            return records.skip(start).concatenate(records.take(start))
+
+        there = members >= 0
+        found = tf.boolean_mask(members, there), tf.boolean_mask(starts, there)
+        group = tf.data.Dataset.from_tensor_slices(found)
+        return group.interleave(rotated, cycle_length=GROUP).skip(skip)
+
     def batched(groups: tf.data.Dataset) -> tf.data.Dataset:
-        records = groups.map(lambda *group: _named(examples, *group)).flat_map(_read_group)
+        records = groups.flat_map(read_group)
         return records.shard(count, index).batch(size, drop_remainder=True)
 
     if service is None:
@@ -264,24 +277,6 @@ def make_options() -> tf.data.Options:
     options.autotune.enabled = False
     options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.OFF
     return options
-
-
-def _named(
-    examples: ExampleFiles, members: tf.Tensor, starts: tf.Tensor, skip: tf.Tensor
-) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """Returns a group with the paths of its files, string [files]."""
-    there = members >= 0
-    paths = tf.gather(tf.constant(examples.paths), tf.boolean_mask(members, there))
-    return paths, tf.boolean_mask(starts, there), skip
-
-
-def _read_group(paths: tf.Tensor, starts: tf.Tensor, skip: tf.Tensor) -> tf.data.Dataset:
-    def rotated(path: tf.Tensor, start: tf.Tensor) -> tf.data.Dataset:
-        records = tf.data.TFRecordDataset(path)
-        return records.skip(start).concatenate(records.take(start))
-
-    members = tf.data.Dataset.from_tensor_slices((paths, starts))
-    return members.interleave(rotated, cycle_length=GROUP).skip(skip)
 
 
 def record_groups(records: Sequence[int], seed: int, position: int) -> Iterator[RecordGroup]:

@@ -1,10 +1,11 @@
-"""Writes examples: tokenizes a corpus, plans shards, writes them; resumes where it was stopped."""
+"""Writes examples: plans units of work, has them written, and seals the output by a manifest."""
 
 import collections
+import contextlib
 import dataclasses
 import functools
 import platform
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -13,51 +14,22 @@ import tensorflow_text as tf_text
 from absl import logging
 from tqdm import tqdm
 
-from pipelines.common import files, locks, outputs
+from pipelines.common import files, locks, outputs, texts
 from pipelines.common.errors import InputError
 from pipelines.common.runners import LocalRunner, Runner, Workers
 from pipelines.corpus import reader
-from pipelines.pretraining import example_folder, makers, token_store
-from pipelines.pretraining.example_folder import BEGUN, MANIFEST, NEIGHBOURS
-from pipelines.pretraining.section_files import SectionFile, TokenStore
+from pipelines.pretraining import example_folder, units
+from pipelines.pretraining.example_folder import BEGUN, MANIFEST, NEIGHBOURS, UNFINISHED
 from pipelines.pretraining.settings import ExampleSettings, Objective, SequenceKind
-from pipelines.pretraining.sharding import (
-    UNFINISHED,
-    Shard,
-    ShardPlan,
-    ShardSummary,
-    finished_summary,
-    plan_corpus,
-    plan_shards,
-    write_shard,
-)
-from pipelines.pretraining.token_store import RangeSummary
-from pipelines.tokenizers import coverage, registry
+from pipelines.pretraining.units import ExampleRequest, ShardSummary, Unit, UnitSummary
+from pipelines.tokenizers import coverage
 from pipelines.tokenizers.base import Tokenizer
 
-_UNITS_PER_PART = 1 << 22  # that are deduplicated at a time, unless that makes too many files
-
-
-@dataclasses.dataclass(frozen=True)
-class ExampleRequest:
-    """The examples to write: globs of a corpus, a vocabulary, an output folder, and settings.
-
-    `tokenizer` has the names and values of the tokenizer's settings that the user chose.
-    """
-
-    input: str
-    vocab: str
-    output: str
-    settings: ExampleSettings = ExampleSettings()
-    file_format: str = "auto"
-    read: reader.ReadOptions = reader.ReadOptions()
-    tokenizer: tuple[tuple[str, bool], ...] = ()
-
-
-@functools.lru_cache(maxsize=2)
-def _load_tokenizer(vocab: str, settings: tuple[tuple[str, bool], ...]) -> Tokenizer:
-    """Loads a tokenizer once per process."""
-    return registry.load_tokenizer(vocab, dict(settings))
+_MIN_DOCUMENTS_TO_HOLD_OUT = 20
+_TEXT_COUNTS = tuple(
+    "characters documents sentences tokens unknown_tokens one_sentence_documents "
+    "held_out_documents".split()
+)
 
 
 def write(request: ExampleRequest, runner: Runner | None = None) -> dict[str, Any]:
@@ -79,15 +51,15 @@ def write(request: ExampleRequest, runner: Runner | None = None) -> dict[str, An
     """
     request.settings.check()
     runner = runner or LocalRunner()
-    tokens = _load_tokenizer(request.vocab, request.tokenizer)
+    tokens = units.load_tokenizer(request.vocab, request.tokenizer)
     _check_vocabulary(request, tokens)
-    corpus_files = reader.open_corpus(request.input, request.file_format)
-    paths = [request.vocab, *(file.path for file in corpus_files)]
-    if any(files.is_same(request.vocab, file.path) for file in corpus_files):
+    corpus = reader.open_corpus(request.input, request.file_format)
+    if any(files.is_same(request.vocab, file.path) for file in corpus):
         raise InputError(
             f"{request.vocab}: the vocabulary is among the files of the corpus; move it to another "
             "folder, or name the files more precisely (--input)."
         )
+    paths = [request.vocab, *(file.path for file in corpus)]
     inputs = [*paths, *(f"{path}.json" for path in paths)]  # with their manifests
     known = [f"{name}*" for name in NEIGHBOURS]
     outputs.check_folder(
@@ -95,9 +67,9 @@ def write(request: ExampleRequest, runner: Runner | None = None) -> dict[str, An
     )
     with (
         locks.held(request.output),
-        runner.started(f"{request.output}/{UNFINISHED}/steps", __name__) as workers,
+        runner.started(f"{request.output}/{UNFINISHED}/steps", units.__name__) as workers,
     ):
-        return _write(request, corpus_files, tokens, workers)
+        return _write(request, corpus, tokens, workers)
 
 
 def _check_vocabulary(request: ExampleRequest, tokens: Tokenizer) -> None:
@@ -121,16 +93,13 @@ def _check_vocabulary(request: ExampleRequest, tokens: Tokenizer) -> None:
 
 
 def _write(
-    request: ExampleRequest,
-    corpus_files: list[reader.CorpusFile],
-    tokens: Tokenizer,
-    workers: Workers,
+    request: ExampleRequest, corpus: list[reader.CorpusFile], tokens: Tokenizer, workers: Workers
 ) -> dict[str, Any]:
     identity = {
         "settings": {**request.settings.describe(), **dataclasses.asdict(request.read)},
         "tokenizer": tokens.settings,
         "vocabulary_sha256": tokens.vocabulary.sha256,
-        "inputs": reader.identities(corpus_files, workers),
+        "inputs": [dataclasses.asdict(file) for file in corpus],
     }
     finished = example_folder.finished_manifest(request.output, identity, tokens.vocabulary)
     if finished is not None:
@@ -142,178 +111,31 @@ def _write(
         return finished
     files.gfile.makedirs(f"{request.output}/{UNFINISHED}")
     tokens.vocabulary.save(request.output)
-    text = _tokenized(workers, request, corpus_files)
-    store, counts = _store(request, text["files"]), text["counts"]
-    if request.settings.deduplicate and store.files:
-        store, distinct = _deduplicated(workers, store)
-        repeated = {f"duplicate_{name}": counts[name] - count for name, count in distinct.items()}
-        text["counts"], counts = counts | repeated, counts | distinct
-    try:
-        plan = plan_shards(counts, store, request.settings, workers)
-    except InputError:
+    summaries = _write_units(request, corpus, workers)
+    sha256 = {path: each for summary in summaries for path, each in summary["sha256"].items()}
+    text = collections.Counter[str](dict.fromkeys(_TEXT_COUNTS, 0))
+    for summary in summaries:
+        text.update(summary["text"])
+    shards = [shard for summary in summaries for shard in summary["shards"]]
+    train, held_out = (
+        _statistics([shard for shard in shards if shard["held_out"] == part])
+        for part in (False, True)
+    )
+    refused = next((summary["refused"] for summary in summaries if summary["refused"]), "")
+    refused = refused or _refusal_of_all(request.settings, text, train["records"])
+    if refused:
         example_folder.withdraw(request.output)
-        raise
-    shards = _write_shards(workers, request, store, plan)
-    # Lost workers may have begun files on file systems where this is noticed only now.
-    for pattern in files.LEFT_BEHIND:
-        for path in files.matching(request.output, f"*.tfrecord{pattern.removeprefix('*')}"):
-            files.gfile.remove(path)
-    result = _manifest(identity, text["counts"], plan, shards)
-    example_folder.finish(request.output, result)
-    _warn(request, corpus_files, tokens, result)
-    return result
-
-
-def _warn(
-    request: ExampleRequest,
-    corpus_files: list[reader.CorpusFile],
-    tokens: Tokenizer,
-    result: dict[str, Any],
-) -> None:
-    """Warns of a vocabulary or an objective that does not suit the text."""
-    text = result["text"]
-    coverage.warn_of_lost_tokens(tokens, request.vocab)
-    coverage.warn_of_unknown(
-        tokens,
-        *(text["unknown_tokens"], text["tokens"]),
-        coverage.sample(corpus_files, request.read),
-        request.input,
-    )
-    single, documents = (
-        text[name] - text.get(f"duplicate_{name}", 0)
-        for name in ("one_sentence_documents", "documents")
-    )
-    if request.settings.objective is Objective.MLM_NSP and 2 * single > documents:
-        logging.warning(
-            "%d of %d documents have one sentence, which has no next one: in %.0f %% of the "
-            "examples the next sentence is random, so that there is little to learn from it. Use "
-            "--objective=mlm, or check the format (--format).",
-            *(single, documents, 100 * result["train"]["random_next_fraction"]),
-        )
-
-
-def _tokenized(
-    workers: Workers, request: ExampleRequest, corpus_files: list[reader.CorpusFile]
-) -> token_store.TokenizedText:
-    """Tokenizes the corpus into at most `MAX_FILES` files, merged again and again if need be."""
-    store = _store(request)
-    text = token_store.saved(store) or _tokenize(workers, request, corpus_files)
-    while len(text["files"]) > token_store.MAX_FILES:
-        token_store.save(store, text)
-        text = {**text, "files": _merge(workers, store, text["files"])}
-    return text
-
-
-def _tokenize(
-    workers: Workers, request: ExampleRequest, corpus_files: list[reader.CorpusFile]
-) -> token_store.TokenizedText:
-    ranges = plan_corpus(corpus_files)
-    summaries: dict[int, RangeSummary] = {}
-    function = functools.partial(_tokenize_range, request)
-    total = sum(file.size for file in corpus_files)
-    count = collections.Counter(each.file_index for each in ranges)
-    with tqdm(total=total, desc="tokenize", unit="B", unit_scale=True) as bar:
-        for (index, file_range), summary in workers.map(function, list(enumerate(ranges))):
-            summaries[index] = summary
-            bar.update(corpus_files[file_range.file_index].size / count[file_range.file_index])
-    in_order = [summaries[index] for index in range(len(ranges))]
-    return {
-        "files": [file for summary in in_order for file in summary["files"]],
-        "counts": {
-            name: sum(summary["counts"][name] for summary in in_order)
-            for name in token_store.TEXT_COUNTS
-        },
-    }
-
-
-def _tokenize_range(request: ExampleRequest, item: tuple[int, reader.FileRange]) -> RangeSummary:
-    index, file_range = item
-    tokens = _load_tokenizer(request.vocab, request.tokenizer)
-    return token_store.tokenize_range(
-        _store(request), index, file_range, request.read, tokens, request.settings
-    )
-
-
-def _store(request: ExampleRequest, found: Iterable[SectionFile] = ()) -> TokenStore:
-    tokens = _load_tokenizer(request.vocab, request.tokenizer)
-    return TokenStore(f"{request.output}/{UNFINISHED}", len(tokens.vocabulary), tuple(found))
-
-
-def _merge(workers: Workers, store: TokenStore, found: list[SectionFile]) -> list[SectionFile]:
-    merged = {}
-    groups = token_store.groups(found)
-    with tqdm(total=len(groups), desc="merge", unit="file") as bar:
-        for group, file in workers.map(store.merge, groups):
-            merged[group[0]["name"]] = file
-            bar.update()
-    return [merged[group[0]["name"]] for group in groups]
-
-
-def _deduplicated(workers: Workers, store: TokenStore) -> tuple[TokenStore, dict[str, int]]:
-    """The store without repeated documents, and statistics of what is left (of TEXT_COUNTS)."""
-    units = sum(file["units"] for file in store.files)
-    count = min(token_store.MAX_FILES, 1 + units // _UNITS_PER_PART)
-    parts = [(index, count) for index in range(count)]
-    found = {}
-    with tqdm(total=count, desc="deduplicate", unit="file") as bar:
-        for part, result in workers.map(store.deduplicate, parts):
-            found[part] = result
-            bar.update()
-    counts = collections.Counter[str]()
-    for _, numbers in found.values():
-        counts.update(numbers)
-    distinct = tuple(found[part][0] for part in parts)
-    return dataclasses.replace(store, files=distinct), dict(counts)
-
-
-def _write_shards(
-    workers: Workers, request: ExampleRequest, store: TokenStore, plan: ShardPlan
-) -> list[ShardSummary]:
-    summaries = {}
-    with tqdm(total=len(plan.shards), desc="write", unit="shard") as bar:
-        records = 0
-        function = functools.partial(_write_shard, request, store, plan.held_out_end)
-        for shard, summary in workers.map(function, plan.shards):
-            summaries[shard.index] = summary
-            records += summary["counts"]["records"]
-            rate = records / max(bar.format_dict["elapsed"], 1e-3)
-            bar.set_postfix_str(f"{records:,} examples, {rate:,.0f}/s", refresh=False)
-            bar.update()
-    return [summaries[shard.index] for shard in plan.shards]
-
-
-def _write_shard(
-    request: ExampleRequest, store: TokenStore, held_out_end: int, shard: Shard
-) -> ShardSummary:
-    finished = finished_summary(request.output, shard)
-    if finished is not None:
-        return finished
-    tokens = _load_tokenizer(request.vocab, request.tokenizer)
-    documents = store.read(shard.low, shard.high, held_out_end, shard.held_out)
-    return write_shard(request.output, shard, documents, makers.make(request.settings, tokens))
-
-
-def _manifest(
-    identity: dict[str, Any],
-    counts: Mapping[str, int],
-    plan: ShardPlan,
-    shards: Sequence[ShardSummary],
-) -> dict[str, Any]:
-    """Returns the manifest with statistics; raises InputError if there are no training examples."""
-    text: dict[str, float] = {**counts, "held_out_documents": plan.held_out_documents}
-    text["unknown_fraction"] = text["unknown_tokens"] / text["tokens"]
-    train = _statistics([shard for shard in shards if not shard["held_out"]])
-    if not train["records"]:
-        raise InputError(
-            f"the corpus has {text['tokens']:,} tokens, which do not fill one sequence of "
-            f"--max_seq_length={identity['settings']['max_seq_length']}; use a smaller one, or "
-            "more text."
-        )
-    return {
+        raise InputError(refused)
+    result = {
         **identity,
-        "text": text,
+        "inputs": [
+            # A table without rows is in no unit.
+            {**dataclasses.asdict(file), "sha256": sha256.get(file.path) or files.sha256(file.path)}
+            for file in corpus
+        ],
+        "text": {**text, "unknown_fraction": text["unknown_tokens"] / text["tokens"]},
         "train": train,
-        "held_out": _statistics([shard for shard in shards if shard["held_out"]]),
+        "held_out": held_out,
         "versions": {
             "python": platform.python_version(),
             "numpy": np.__version__,
@@ -321,14 +143,71 @@ def _manifest(
             "tensorflow_text": tf_text.__version__,
         },
     }
+    example_folder.finish(request.output, result)
+    _warn(request, corpus, tokens, result)
+    return result
 
 
-def _statistics(shards: Sequence[ShardSummary]) -> dict[str, Any]:
-    names = dict.fromkeys(name for shard in shards for name in shard["counts"])
-    total: dict[str, Any] = {
-        name: sum(shard["counts"].get(name, 0) for shard in shards) for name in names
-    }
-    records, predictions = total.get("records", 0), total.get("predictions", 0)
+def _write_units(
+    request: ExampleRequest, corpus: list[reader.CorpusFile], workers: Workers
+) -> list[UnitSummary]:
+    """Writes all units; one summary, of a refusal, if no number of units suits the corpus.
+
+    Long documents may leave a unit with too few of them; then there are half as many units.
+    """
+    pieces, count = units.plan(corpus)
+    while True:
+        work = [Unit(i, count, tuple(pieces[i::count])) for i in range(count)]
+        if request.settings.deduplicate:
+            work = units.distinct(request, work, workers)
+        summaries: dict[int, UnitSummary] = {}
+        records = 0
+        total = sum(file.size for file in corpus)
+        function = functools.partial(units.write_unit, request)
+        with (
+            contextlib.closing(workers.map(function, work)) as results,
+            tqdm(total=total, desc="write", unit="B", unit_scale=True) as bar,
+        ):
+            for unit, summary in results:
+                summaries[unit.index] = summary
+                if summary["refused"]:
+                    break
+                records += sum(shard["counts"]["records"] for shard in summary["shards"])
+                rate = records / max(bar.format_dict["elapsed"], 1e-3)
+                bar.set_postfix_str(f"{records:,} examples, {rate:,.0f}/s", refresh=False)
+                bar.update(total * len(summaries) // count - bar.n)
+            else:
+                return [summaries[index] for index in range(count)]
+        if count == 1:
+            return [summary]
+        count //= 2
+
+
+def _refusal_of_all(settings: ExampleSettings, text: Mapping[str, int], records: int) -> str:
+    """Why no examples can be made of a corpus; empty: they can."""
+    documents = text["documents"]
+    if not documents:
+        return "the corpus has no text: no document has a token."
+    if settings.held_out_fraction and documents < _MIN_DOCUMENTS_TO_HOLD_OUT:
+        return (
+            f"the corpus has {texts.counted(documents, 'document')}; to hold some out for "
+            f"evaluation, at least {_MIN_DOCUMENTS_TO_HOLD_OUT} are needed. Use "
+            "--held_out_fraction=0, or check the format (--format)."
+        )
+    if not records:
+        return (
+            f"the corpus has {text['tokens']:,} tokens, which do not fill one sequence of "
+            f"--max_seq_length={settings.max_seq_length}; use a smaller one, or more text."
+        )
+    return ""
+
+
+def _statistics(shards: Iterable[ShardSummary]) -> dict[str, Any]:
+    counts = collections.Counter[str](dict.fromkeys(units.EXAMPLE_COUNTS, 0))
+    for shard in shards:
+        counts.update(shard["counts"])
+    total: dict[str, Any] = dict(counts)
+    records, predictions = counts["records"], counts["predictions"]
     if records:
         total["mean_length"] = total["tokens"] / records
         total["random_next_fraction"] = total["random_next"] / records
@@ -341,3 +220,28 @@ def _statistics(shards: Sequence[ShardSummary]) -> dict[str, Any]:
         for shard in shards
     ]
     return total
+
+
+def _warn(
+    request: ExampleRequest,
+    corpus: list[reader.CorpusFile],
+    tokens: Tokenizer,
+    result: dict[str, Any],
+) -> None:
+    """Warns of a vocabulary or an objective that does not suit the text."""
+    text = result["text"]
+    coverage.warn_of_lost_tokens(tokens, request.vocab)
+    coverage.warn_of_unknown(
+        tokens,
+        *(text["unknown_tokens"], text["tokens"]),
+        coverage.sample(corpus, request.read),
+        request.input,
+    )
+    single, documents = text["one_sentence_documents"], text["documents"]
+    if request.settings.objective is Objective.MLM_NSP and 2 * single > documents:
+        logging.warning(
+            "%d of %d documents have one sentence, which has no next one: in %.0f %% of the "
+            "examples the next sentence is random, so that there is little to learn from it. Use "
+            "--objective=mlm, or check the format (--format).",
+            *(single, documents, 100 * result["train"]["random_next_fraction"]),
+        )

@@ -1,4 +1,4 @@
-"""Masking for masked language modelling (paper, section 3.1)."""
+"""Masking for masked language modelling (Devlin et al., sections 3.1 and A.1)."""
 
 from typing import NamedTuple
 
@@ -87,84 +87,6 @@ def mask(
 
 
 @compiled
-def _words(sequence, length, begins_word, separator, whole_word, starts):
-    """Writes the positions of candidates (words or tokens) to `starts`; returns their number."""
-    count = 0
-    for position in range(1, length - 1):
-        if sequence[position] == separator:
-            continue
-        begins_segment = position == 1 or sequence[position - 1] == separator
-        if begins_segment or begins_word[sequence[position]] or not whole_word:
-            starts[count] = position
-            count += 1
-    return count
-
-
-@compiled
-def _end(sequence, first, length, begins_word, separator, whole_word):
-    """Returns the position after the candidate that begins at `first`."""
-    end = first + 1
-    if whole_word:
-        while end < length - 1 and not begins_word[sequence[end]]:
-            if sequence[end] == separator:
-                break
-            end += 1
-    return end
-
-
-@compiled
-def _choose(sequence, length, begins_word, separator, wanted, whole_word, starts, chosen, rng):
-    """Marks up to `wanted` tokens as chosen; the tokens of a word together."""
-    words = _words(sequence, length, begins_word, separator, whole_word, starts)
-    found = 0
-    for draw in range(words):  # a partial Fisher-Yates shuffle
-        if found >= wanted:
-            break
-        other = draw + int(rng.random() * (words - draw))
-        starts[draw], starts[other] = starts[other], starts[draw]
-        first = starts[draw]
-        end = _end(sequence, first, length, begins_word, separator, whole_word)
-        if found + end - first > wanted:
-            continue
-        chosen[first:end] = True
-        found += end - first
-
-
-@compiled
-def _choose_ngrams(starts, ends, wanted, max_ngram, chosen, rng):
-    """Marks up to `wanted` tokens as chosen, in runs of 1 to `max_ngram` candidates.
-
-    As in google-research/albert: a run of n is drawn with a probability in proportion to 1/n, and
-    is shortened until it fits; one that overlaps with another is dropped.
-    """
-    words = len(starts)
-    order = np.arange(words)
-    found = 0
-    for draw in range(words):
-        if found >= wanted:
-            break
-        other = draw + int(rng.random() * (words - draw))
-        order[draw], order[other] = order[other], order[draw]
-        word = order[draw]
-        most = min(max_ngram, words - word)
-        lot = rng.random() * (1 / np.arange(1, most + 1)).sum()
-        size = 1
-        while size < most and lot >= 1 / size:
-            lot -= 1 / size
-            size += 1
-        while size and found + (ends - starts)[word : word + size].sum() > wanted:
-            size -= 1
-        taken = False
-        for index in range(word, word + size):
-            taken |= chosen[starts[index] : ends[index]].any()
-        if taken:
-            continue
-        for index in range(word, word + size):
-            chosen[starts[index] : ends[index]] = True
-            found += ends[index] - starts[index]
-
-
-@compiled
 def _mask(
     sequences,
     special,
@@ -178,44 +100,85 @@ def _mask(
     rng,
 ):
     word_ids, lengths = sequences.word_ids, sequences.lengths
-    separator = special.separator
     count, max_seq_length = word_ids.shape
     positions = np.zeros((count, max_predictions), np.int32)
     labels = np.zeros((count, max_predictions), np.int32)
     counts = np.zeros(count, np.int32)
     outcomes = np.zeros(3, np.int64)
-    starts, ends = np.empty(max_seq_length, np.int64), np.empty(max_seq_length, np.int64)
+    bounds = np.empty((2, max_seq_length), np.int64)  # starts and ends of candidates
     chosen = np.empty(max_seq_length, np.bool_)
     for row in range(count):
         sequence, length = word_ids[row], lengths[row]
+        # Candidates are all tokens but the special ones or, with whole words, words: runs of a
+        # first piece and those that continue it, within a segment.
+        words = 0
+        for position in range(1, length - 1):
+            if sequence[position] == special.separator:
+                continue
+            follows = position > 1 and sequence[position - 1] != special.separator
+            if not (whole_word and follows and not begins_word[sequence[position]]):
+                bounds[0, words] = position
+                words += 1
+            bounds[1, words - 1] = position + 1
         wanted = min(max_predictions, max(1, int(np.rint(length * masked_lm_prob))))
         chosen[:length] = False
-        if max_ngram == 1:
-            _choose(
-                sequence, length, begins_word, separator, wanted, whole_word, starts, chosen, rng
-            )
-        else:
-            words = _words(sequence, length, begins_word, separator, whole_word, starts)
-            for word in range(words):
-                ends[word] = _end(
-                    sequence, starts[word], length, begins_word, separator, whole_word
-                )
-            _choose_ngrams(starts[:words], ends[:words], wanted, max_ngram, chosen, rng)
-        slot = 0
+        _choose(bounds[0, :words], bounds[1, :words], wanted, max_ngram, chosen, rng)
+        # "(1) the [MASK] token 80% of the time (2) a random token 10% of the time (3) the unchanged
+        # i-th token 10% of the time" (section 3.1): fine-tuning never sees a [MASK], and so the
+        # model cannot rely on unmasked tokens to be right.
         for position in range(1, length - 1):
             if not chosen[position]:
                 continue
-            positions[row, slot] = position
-            labels[row, slot] = sequence[position]
-            slot += 1
+            positions[row, counts[row]] = position
+            labels[row, counts[row]] = sequence[position]
+            counts[row] += 1
             draw = rng.random()
             if draw < mask_below:
                 sequence[position] = special.mask
-                outcomes[0] += 1
-            elif draw < random_below:
+                outcomes[MASKED] += 1
+            elif draw < random_below:  # of the whole vocabulary, as in the published program
                 sequence[position] = int(rng.random() * special.vocab_size)
-                outcomes[1] += 1
+                outcomes[RANDOM] += 1
             else:
-                outcomes[2] += 1
-        counts[row] = slot
+                outcomes[KEPT] += 1
     return Predictions(positions, labels, counts, outcomes)
+
+
+@compiled
+def _choose(starts, ends, wanted, max_ngram, chosen, rng):
+    """Marks up to `wanted` tokens as chosen, in runs of 1 to `max_ngram` candidates.
+
+    Candidates are taken in random order (a partial Fisher-Yates shuffle). A run that exceeds
+    `wanted` is shortened until it fits, a single word that does is skipped, and a run that overlaps
+    with another is dropped, as in google-research/bert and albert.
+    """
+    words = len(starts)
+    order = np.arange(words)
+    found = 0
+    for draw in range(words):
+        if found >= wanted:
+            break
+        other = draw + int(rng.random() * (words - draw))
+        order[draw], order[other] = order[other], order[draw]
+        word = order[draw]
+        size = 1
+        if max_ngram > 1:  # runs of n have probabilities in proportion to 1/n
+            most = min(max_ngram, words - word)
+            lot = rng.random() * (1 / np.arange(1, most + 1)).sum()
+            while size < most and lot >= 1 / size:
+                lot -= 1 / size
+                size += 1
+        tokens = 0
+        for index in range(word, word + size):
+            tokens += ends[index] - starts[index]
+        while size and found + tokens > wanted:
+            size -= 1
+            tokens -= ends[word + size] - starts[word + size]
+        taken = False
+        for index in range(word, word + size):
+            taken |= chosen[starts[index]]
+        if taken:
+            continue
+        found += tokens
+        for index in range(word, word + size):
+            chosen[starts[index] : ends[index]] = True

@@ -65,7 +65,7 @@ def learn(
     ):
         identity = {
             "settings": {**settings.describe(), **tokenizer, **dataclasses.asdict(options)},
-            "inputs": reader.identities(corpus, workers),
+            "inputs": [dataclasses.asdict(file) for file in corpus],
         }
         if _is_finished(path, identity):
             return None
@@ -82,8 +82,11 @@ def learn(
             workers=workers,
         )
         vocabulary = kind.learn(words, settings.vocab_size, settings.character_coverage)
+        found = dict(workers.map(files.sha256, [file.path for file in corpus]))
+        inputs = [{**dataclasses.asdict(file), "sha256": found[file.path]} for file in corpus]
         # The manifest first: a kill between the two leaves no vocabulary of unknown origin.
-        json_files.write(f"{path}.json", {**identity, "sha256": vocabulary.sha256})
+        made_from = {**identity, "inputs": inputs, "sha256": vocabulary.sha256}
+        json_files.write(f"{path}.json", made_from)
         vocabulary.write(path)
     return vocabulary, words.total()
 

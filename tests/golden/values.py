@@ -149,6 +149,7 @@ def _examples(paths: tuple[str, str], vocab: str, folder: pathlib.Path) -> Value
             del manifest["versions"]
             for entry in manifest["inputs"]:
                 entry["path"] = pathlib.Path(entry["path"]).name
+                del entry["modified"]
             name = f"examples/{objective},{whole_word=}"
             found[f"{name}/manifest"] = manifest
             for path in sorted(glob.glob(f"{output}/*.tfrecord")):

@@ -2,30 +2,37 @@
 
 import abc
 import collections
-from collections.abc import Mapping
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from pipelines.pretraining import masking, noise
 from pipelines.pretraining.masking import SequenceBlock, SpecialIds
-from pipelines.pretraining.section_files import TokenizedDocuments
 from pipelines.pretraining.settings import ExampleSettings, Objective
 from pipelines.tokenizers.base import Tokenizer
 
 FeatureArrays = dict[str, np.ndarray]
 
 
+class TokenizedDocuments(NamedTuple):
+    """Documents as arrays; the last element of each `starts` is the end."""
+
+    ids: np.ndarray  # int32 [tokens]
+    sentence_starts: np.ndarray  # int64 [sentences + 1], in tokens
+    document_starts: np.ndarray  # int64 [documents + 1], in sentences
+    document_keys: np.ndarray  # uint64 [documents]; equal for parts, and copies, of one document
+
+
 class ExampleMaker(abc.ABC):
     """Plans sequences of documents and turns them into features.
 
-    The text of a shard is a flat array of token ids, and a sequence consists of ranges of it. A
+    The text of a unit is a flat array of token ids, and a sequence consists of ranges of it. A
     plan has a small row of numbers per sequence; rows are shuffled, and filled with ids later.
 
     Attributes:
       segments: number of segments of a sequence.
       draws: whether a plan is random.
-      least_documents: how many documents a shard must have parts of.
+      least_documents: how many documents a unit must have parts of.
     """
 
     segments: ClassVar[int] = 1
@@ -48,9 +55,13 @@ class ExampleMaker(abc.ABC):
         return settings.dupe_factor if self.draws or settings.writes_masks or noised else 1
 
     @classmethod
-    def check(cls, counts: Mapping[str, int]) -> None:
-        """Raises InputError if a corpus with these TEXT_COUNTS has no sequences; few makers do."""
-        del counts
+    def refusal(cls, documents: int, single: bool) -> str:
+        """Returns why there are no sequences of so many documents; empty: there are.
+
+        `single` is whether each of them has one sentence.
+        """
+        del documents, single
+        return ""
 
     @abc.abstractmethod
     def plan(self, documents: TokenizedDocuments, rng: np.random.Generator) -> np.ndarray:

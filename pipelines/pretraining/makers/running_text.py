@@ -5,9 +5,8 @@ from typing import ClassVar
 import numpy as np
 
 from pipelines.common.compiled import compiled
-from pipelines.pretraining.makers.base import ExampleMaker
+from pipelines.pretraining.makers.base import ExampleMaker, TokenizedDocuments
 from pipelines.pretraining.masking import SequenceBlock
-from pipelines.pretraining.section_files import TokenizedDocuments
 
 # Columns of a plan: the range of a sequence in the flat ids.
 START, LENGTH = range(2)
@@ -17,7 +16,7 @@ class FullSentences(ExampleMaker):
     """Whole sentences of one or more documents (RoBERTa, arXiv 1907.11692, section 4.2).
 
     Sequences are filled up to the last sentence that fits; a longer sentence is cut. Documents
-    follow each other in the order of their shard, with a separator between them, as in the paper;
+    follow each other in random order, with a separator between them, as in the paper;
     fairseq, its program, ends each line with a separator.
     """
 
@@ -37,7 +36,7 @@ class PackedText(FullSentences):
 
     Sequences begin and end anywhere in a sentence. If a document ends one place before the end of
     its sequence, its separator and that of the sequence are adjacent. The rest at the end of a
-    shard, less than a sequence, is dropped.
+    unit, less than a sequence, is dropped.
     """
 
     def plan(self, documents: TokenizedDocuments, rng: np.random.Generator) -> np.ndarray:
@@ -55,7 +54,7 @@ class PackedText(FullSentences):
 class TextStream(ExampleMaker):
     """Documents one after another, a separator after each, and no other special token (GPT).
 
-    The stream is cut into sequences of full length; the rest at the end of a shard is dropped.
+    The stream is cut into sequences of full length; the rest at the end of a unit is dropped.
     """
 
     draws: ClassVar[bool] = False

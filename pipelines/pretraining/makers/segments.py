@@ -4,16 +4,13 @@ The loops are the paper's procedure, one draw of a seeded generator at a time, c
 """
 
 import collections
-from collections.abc import Mapping
 from typing import ClassVar
 
 import numpy as np
 
 from pipelines.common.compiled import compiled
-from pipelines.common.errors import InputError
-from pipelines.pretraining.makers.base import ExampleMaker, FeatureArrays
+from pipelines.pretraining.makers.base import ExampleMaker, FeatureArrays, TokenizedDocuments
 from pipelines.pretraining.masking import SequenceBlock
-from pipelines.pretraining.section_files import TokenizedDocuments
 from pipelines.pretraining.settings import Objective
 
 # Columns of a plan: the ranges of segments A and B in the flat ids, and the label.
@@ -36,21 +33,18 @@ class SentencePairs(_Segments):
     least_documents: ClassVar[int] = 2
 
     @classmethod
-    def check(cls, counts: Mapping[str, int]) -> None:
-        """Raises InputError if there is one document to train on, or one sentence in each."""
+    def refusal(cls, documents: int, single: bool) -> str:
+        """Returns that there is one document, or one sentence in each."""
         remedy = (
             "Sentence pairs are impossible; train without them (--objective=mlm), or check "
             "the format (--format): in `sentences` a blank line ends a document, in `prose` each "
             "file is one document, in `jsonl` each line is."
         )
-        if counts["documents"] == 1:
-            raise InputError(
-                f"the corpus is one document, so no sentence is from another. {remedy}"
-            )
-        if counts["sentences"] == counts["documents"]:
-            raise InputError(
-                f"every document is a single sentence, so none has a next one. {remedy}"
-            )
+        if documents == 1:
+            return f"the corpus is one document, so no sentence is from another. {remedy}"
+        if single:
+            return f"every document is a single sentence, so none has a next one. {remedy}"
+        return ""
 
     def plan(self, documents: TokenizedDocuments, rng: np.random.Generator) -> np.ndarray:
         in_order = self.settings.objective is Objective.MLM_SOP
@@ -122,14 +116,6 @@ def _draw(rng, low, high):
     return low + int(rng.random() * (high - low + 1))
 
 
-@compiled
-def _target_length(budget, short_seq_prob, rng):
-    """Returns the budget, or with probability `short_seq_prob` an integer from 2 to the budget."""
-    if rng.random() < short_seq_prob:
-        return _draw(rng, 2, budget)
-    return budget
-
-
 def plan_pairs(
     documents: TokenizedDocuments,
     budget: int,
@@ -137,13 +123,14 @@ def plan_pairs(
     rng: np.random.Generator,
     in_order: bool = False,
 ) -> np.ndarray:
-    """Plans pairs of segments; in half of them the second segment is random.
+    """Plans pairs of segments; in half of them the second segment is random (A.2).
 
     With `in_order`, half of them are swapped instead (ALBERT). Where there is only one sentence,
     the second segment is random even then, as in ALBERT's program; the label is the same.
 
     Args:
-      documents: at least two, with different keys.
+      documents: one or more. With a single key, no segment is of another document: all pairs follow
+        each other, and a sentence that is alone is left out.
       budget: maximum number of tokens in a sequence, special tokens not included.
       short_seq_prob: probability that a document aims at shorter sequences, of a length drawn
         uniformly from 2 to the budget.
@@ -152,80 +139,65 @@ def plan_pairs(
 
     Returns:
       int64 [sequences, COLUMNS].
-
-    Raises:
-      ValueError: all documents have one key, so no B is from another document.
     """
-    if len(np.unique(documents.document_keys)) < 2:
-        raise ValueError("random next sentences need at least two documents")
-    return _plan_pairs(*documents[1:], budget, short_seq_prob, rng, in_order)
+    has_others = len(np.unique(documents.document_keys)) > 1
+    return _plan_pairs(*documents[1:], has_others, budget, short_seq_prob, rng, in_order)
 
 
 @compiled
 def _plan_pairs(
-    sentence_starts, document_starts, document_keys, budget, short_seq_prob, rng, in_order
+    sentence_starts, document_starts, keys, has_others, budget, short_seq_prob, rng, in_order
 ):
     plan = np.empty((len(sentence_starts) - 1, COLUMNS), np.int64)
     count = 0
-    for document in range(len(document_keys)):
-        target = _target_length(budget, short_seq_prob, rng)
+    for document in range(len(keys)):
+        # Sequences mostly aim at the full length, so that no computation is spent on padding; one
+        # document in ten aims at less, so that short inputs in fine-tuning are no surprise.
+        target = _draw(rng, 2, budget) if rng.random() < short_seq_prob else budget
         last = document_starts[document + 1]
-        chunk = document_starts[document]  # the first unused sentence
-        end = chunk
+        chunk = end = document_starts[document]  # sentences [chunk, end) become a pair
         while end < last:
             end += 1
             if end < last and sentence_starts[end] - sentence_starts[chunk] < target:
                 continue
-            a_end = chunk + 1
-            if end - chunk >= 2:
-                a_end = chunk + _draw(rng, 1, end - chunk - 1)
-            a_start, a_stop = sentence_starts[chunk], sentence_starts[a_end]
             single = end - chunk == 1
+            # A takes the first sentences of the chunk, of any number that leaves one for B.
+            a_end = chunk + 1 if single else chunk + _draw(rng, 1, end - chunk - 1)
+            a_start, a_stop = sentence_starts[chunk], sentence_starts[a_end]
+            b_start, b_stop = a_stop, sentence_starts[end]
             label = single or rng.random() < 0.5
             if label and (single or not in_order):
-                b_start, b_stop = _random_segment(
-                    sentence_starts,
-                    document_starts,
-                    document_keys,
-                    document,
-                    target - (a_stop - a_start),
-                    rng,
-                )
-                end = a_end  # the sentences planned for B remain unused
-            else:
-                b_start, b_stop = sentence_starts[a_end], sentence_starts[end]
-            a_start, a_stop, b_start, b_stop = _truncate_pair(
+                if not has_others:
+                    label = False
+                else:
+                    # B is of another document: from any sentence on, until the target is reached.
+                    # Documents differ by their keys, which parts and copies of one have in common.
+                    other = document
+                    while keys[other] == keys[document]:
+                        other = _draw(rng, 0, len(keys) - 1)
+                    b_last = document_starts[other + 1]
+                    b_first = _draw(rng, document_starts[other], b_last - 1)
+                    b_end = b_first + 1
+                    b_start, b_stop = sentence_starts[b_first], sentence_starts[b_end]
+                    while b_end < b_last and b_stop - b_start < target - (a_stop - a_start):
+                        b_end += 1
+                        b_stop = sentence_starts[b_end]
+                    end = a_end  # the sentences that B would have had begin the next pair
+            a_start, a_stop, b_start, b_stop = _truncated(
                 a_start, a_stop, b_start, b_stop, budget, rng
             )
             if label and in_order and not single:
                 a_start, a_stop, b_start, b_stop = b_start, b_stop, a_start, a_stop
-            plan[count, A_START] = a_start
-            plan[count, A_LENGTH] = a_stop - a_start
-            plan[count, B_START] = b_start
-            plan[count, B_LENGTH] = b_stop - b_start
-            plan[count, LABEL] = label
-            count += 1
+            if b_stop > b_start:
+                plan[count] = (a_start, a_stop - a_start, b_start, b_stop - b_start, int(label))
+                count += 1
             chunk = end
     return plan[:count].copy()
 
 
 @compiled
-def _random_segment(sentence_starts, document_starts, document_keys, document, target, rng):
-    """Chooses sentences of another document, from a random one until `target` is reached."""
-    other = document
-    while document_keys[other] == document_keys[document]:
-        other = _draw(rng, 0, len(document_keys) - 1)
-    last = document_starts[other + 1]
-    first = _draw(rng, document_starts[other], last - 1)
-    end = first + 1
-    while end < last and sentence_starts[end] - sentence_starts[first] < target:
-        end += 1
-    return sentence_starts[first], sentence_starts[end]
-
-
-@compiled
-def _truncate_pair(a_start, a_stop, b_start, b_stop, budget, rng):
-    """Removes tokens from the longer segment, randomly at its front or back."""
+def _truncated(a_start, a_stop, b_start, b_stop, budget, rng):
+    """Removes tokens from the longer segment, at a random end, so that neither end is favoured."""
     while a_stop - a_start + b_stop - b_start > budget:
         front = rng.random() < 0.5
         if a_stop - a_start > b_stop - b_start:
@@ -253,7 +225,7 @@ def _plan_spans(sentence_starts, document_starts, budget, short_seq_prob, rng):
     plan = np.zeros((len(sentence_starts) + tokens // budget, COLUMNS), np.int64)
     count = 0
     for document in range(len(document_starts) - 1):
-        target = _target_length(budget, short_seq_prob, rng)
+        target = _draw(rng, 2, budget) if rng.random() < short_seq_prob else budget
         start = stop = sentence_starts[document_starts[document]]
         for sentence in range(document_starts[document], document_starts[document + 1]):
             end = sentence_starts[sentence + 1]

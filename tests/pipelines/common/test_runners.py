@@ -28,7 +28,11 @@ def test_results_and_counts(count):
         total = workers.count(_words, THINGS, lambda: done.append(1))
         assert total == sum(map(_words, THINGS), collections.Counter())
         assert len(done) == len(THINGS)
-        assert list(workers.map(_words, ["5"], reads_only=True)) == [("5", _words("5"))]
+        assert list(workers.map(_words, ["5"])) == [("5", _words("5"))]
+        begun = workers.map(_words, THINGS * 100)
+        next(begun)
+        begun.close()  # the others are not waited for
+        assert dict(workers.map(_words, THINGS)) == {thing: _words(thing) for thing in THINGS}
     with pytest.raises(InputError, match="no number"), runner.started("", __name__) as workers:
         list(workers.map(_words, ["1", "bad"]))
 

@@ -13,12 +13,12 @@ import time
 import numpy as np
 
 from pipelines.common.beam_runner import BeamRunner
-from pipelines.pretraining import example_writer, sharding
+from pipelines.pretraining import example_writer, units
 from pipelines.pretraining.settings import ExampleSettings
 
 _RUNNER = "--runner=apache_beam.runners.portability.fn_api_runner.FnApiRunner"
 _DOCUMENTS = 8  # of a file
-_SHARD_TOKENS = 1000  # about 80 documents
+_UNIT_BYTES = 5000  # about 80 documents
 _WORDS = "the a of model kernel mask shard layer token text small deep every one".split()
 _SETTINGS = ExampleSettings(
     max_seq_length=32, max_predictions_per_seq=5, dupe_factor=1, held_out_fraction=0.01
@@ -27,8 +27,8 @@ _SETTINGS = ExampleSettings(
 
 def main(folder: str, *counts: str) -> None:
     """Writes the examples of a corpus of each size."""
-    # Of shards the planner decides, which runs here, whatever the workers are.
-    sharding._SHARD_TOKENS, sharding._SMALL_SHARDS = _SHARD_TOKENS, 1 << 20
+    # Of units the command decides, which runs here, whatever the workers are.
+    units._UNIT_BYTES = (_UNIT_BYTES, _UNIT_BYTES)
     vocab = pathlib.Path(folder, "vocab.txt")
     vocab.write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", ".", *_WORDS]) + "\n")
     for count in map(int, counts):

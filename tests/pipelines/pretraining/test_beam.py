@@ -42,10 +42,10 @@ def python():
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory):
-    """Three files of a range or two each, which become several shards."""
+    """Three files, which become several units."""
     folder = tmp_path_factory.mktemp("corpus")
     for number in range(3):
-        write_documents(folder / f"{number}.txt", make_documents(2000, seed=number))
+        write_documents(folder / f"{number}.txt", make_documents(4000, seed=number))
     return f"{folder}/*.txt"
 
 
@@ -158,11 +158,10 @@ def _wait_for(condition, process):
         time.sleep(0.002)
 
 
-@pytest.mark.parametrize("stage", [".unfinished/*.data*", "train-*.partial-*"])
-def test_work_of_a_killed_worker_is_done_anew(python, stage, corpus, vocab_path, whole, tmp_path):
+def test_work_of_a_killed_worker_is_done_anew(python, corpus, vocab_path, whole, tmp_path):
     output = tmp_path / "o"
     process = _start(python, _writing(corpus, vocab_path, output), PROCESSES)
-    _wait_for(lambda: glob.glob(f"{output}/{stage}"), process)
+    _wait_for(lambda: glob.glob(f"{output}/train-*.partial-*"), process)
     for worker in _workers(process):
         worker.kill()
     _, err = process.communicate(timeout=1200)
@@ -174,7 +173,7 @@ def test_work_of_a_killed_worker_is_done_anew(python, stage, corpus, vocab_path,
 def test_a_command_that_was_killed_goes_on(python, corpus, vocab_path, whole, tmp_path):
     output = tmp_path / "o"
     process = _start(python, _writing(corpus, vocab_path, output), PROCESSES)
-    _wait_for(lambda: glob.glob(f"{output}/.unfinished/*.json"), process)
+    _wait_for(lambda: glob.glob(f"{output}/.unfinished/0*.json"), process)
     workers = _workers(process)
     process.send_signal(signal.SIGKILL)
     process.communicate()
@@ -186,7 +185,7 @@ def test_a_command_that_was_killed_goes_on(python, corpus, vocab_path, whole, tm
 
 
 def test_a_document_costs_the_same_in_a_much_larger_corpus(python, tmp_path):
-    """In 1,000 files and a hundred shards, and in 100,000 files and ten thousand shards."""
+    """In 1,000 files and a hundred units, and in 100,000 files and ten thousand units."""
     # The first of them compiles.
     command = (python, "-m", "tests.pipelines.pretraining.many_files", tmp_path, "100")
     done = subprocess.run([*command, "1000", "100000"], capture_output=True, text=True, cwd=ROOT)

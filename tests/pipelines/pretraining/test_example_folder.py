@@ -41,7 +41,7 @@ def test_a_vocabulary_is_removed_with_the_examples_unless_it_was_there(
     for begun in (True, False):
         with monkeypatch.context() as patched:
             if begun:
-                patched.setattr(example_writer, "_tokenized", stop)
+                patched.setattr(example_writer, "_write_units", stop)
             with contextlib.suppress(stopping.Stopped):
                 example_writer.write(wanted, LocalRunner(1))
                 next(output.glob("train-*")).unlink()

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from pipelines.pretraining import masking
+from pipelines.pretraining.makers.base import TokenizedDocuments
 from pipelines.pretraining.makers.running_text import FullSentences
-from pipelines.pretraining.section_files import TokenizedDocuments
 from pipelines.pretraining.settings import ExampleSettings, Objective, SequenceKind
 from tests import tokenizers
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pipelines.pretraining.makers import segments
-from pipelines.pretraining.section_files import TokenizedDocuments
+from pipelines.pretraining.makers.base import TokenizedDocuments
 from pipelines.pretraining.settings import ExampleSettings, Objective
 
 LENGTH = 64
@@ -96,10 +96,15 @@ def test_sentences_not_used_go_back():
     assert used.mean() > 0.8
 
 
-def test_one_document_has_no_random_next_sentence():
-    data = documents(2, sections=2)
-    with pytest.raises(ValueError, match="two documents"):
-        segments.plan_pairs(data, LENGTH - 3, 0.1, rng())
+@pytest.mark.parametrize("in_order", [False, True])
+def test_one_document_has_no_random_next_sentence(in_order):
+    """As in a part of a unit that one long document fills."""
+    plan = segments.plan_pairs(documents(2, sections=2), LENGTH - 3, 0.1, rng(), in_order)
+    assert len(plan) and plan[:, [segments.A_LENGTH, segments.B_LENGTH]].min() > 0
+    assert plan[:, segments.LABEL].any() == in_order
+    a_end = plan[:, segments.A_START] + plan[:, segments.A_LENGTH]
+    follows = plan[:, segments.B_START] >= a_end
+    assert (follows == (plan[:, segments.LABEL] == 0)).all()
 
 
 def test_the_same_generator_gives_the_same_plan():

@@ -1,8 +1,6 @@
 """Packed sequences: full to the last place, and nothing lost but the end of a shard."""
 
 import dataclasses
-import glob
-import hashlib
 import itertools
 
 import numpy as np
@@ -10,11 +8,12 @@ import pytest
 
 from pipelines.common.errors import InputError
 from pipelines.common.runners import LocalRunner
-from pipelines.pretraining import example_folder, example_reader, example_writer, sharding
+from pipelines.pretraining import example_folder, example_reader, example_writer, units
+from pipelines.pretraining.makers.base import TokenizedDocuments
 from pipelines.pretraining.makers.running_text import PackedText, TextStream
-from pipelines.pretraining.section_files import TokenizedDocuments
 from pipelines.pretraining.settings import ExampleSettings, Masking, Objective, SequenceKind
 from tests import tokenizers
+from tests.pipelines.pretraining.written import cut_finely, digests
 
 LENGTH = 16
 TOKENIZER = tokenizers.wordpiece(
@@ -112,20 +111,11 @@ def test_every_token_is_there_once_in_order(seed):
         assert set(inner) == firsts & set(row[2:])
 
 
-@pytest.fixture
-def small_shards(monkeypatch):
-    monkeypatch.setattr(sharding, "_SHARD_TOKENS", 4000)
-    monkeypatch.setattr(sharding, "_MIN_SECTIONS_PER_SHARD", 20)
-
-
-def _digests(folder):
-    paths = sorted(glob.glob(f"{folder}/*.tfrecord"))
-    return [hashlib.sha256(open(path, "rb").read()).hexdigest() for path in paths]
-
-
 def test_examples_are_full_and_the_same_after_a_kill(
-    corpus_path, vocab_path, tmp_path, small_shards, monkeypatch
+    corpus_path, vocab_path, tmp_path, monkeypatch
 ):
+    cut_finely(monkeypatch, unit_bytes=20_000)
+
     def write(name):
         request = example_writer.ExampleRequest(
             corpus_path, vocab_path, str(tmp_path / name), SETTINGS
@@ -146,22 +136,18 @@ def test_examples_are_full_and_the_same_after_a_kill(
     assert places > 2 * (text["tokens"] - len(train["shards"]) * LENGTH)
     assert example_folder.segments(example_folder.read_manifest(str(tmp_path / "whole"))) == 1
 
-    written = []
+    original = units.write_unit
 
-    def dying(output, part, *others):
-        if len(written) == 2:
+    def dying(request, unit):
+        if unit.index == 2:
             raise KeyboardInterrupt
-        written.append(part)
-        return sharding.write_shard(output, part, *others)
+        return original(request, unit)
 
-    monkeypatch.setattr(example_writer, "write_shard", dying)
-    with pytest.raises(KeyboardInterrupt):
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(units, "write_unit", dying)
         write("again")
-    monkeypatch.undo()
-    monkeypatch.setattr(sharding, "_SHARD_TOKENS", 4000)
-    monkeypatch.setattr(sharding, "_MIN_SECTIONS_PER_SHARD", 20)
     assert write("again") == whole
-    assert _digests(tmp_path / "again") == _digests(tmp_path / "whole")
+    assert digests(tmp_path / "again") == digests(tmp_path / "whole")
 
 
 def test_less_text_than_a_sequence_is_named(vocab_path, tmp_path):

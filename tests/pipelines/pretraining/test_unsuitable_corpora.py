@@ -28,7 +28,7 @@ def request(corpus_path, vocab_path, output, **changes):
     [
         ([[f"Sentence {i} here." for i in range(30)]], "one document.*--objective=mlm.*--format"),
         ([[f"The token {i}."] for i in range(30)], "every document is a single sentence"),
-        ([["The token reads."] * 3] * 5, "5 documents; to hold some out.*at least 20"),
+        (make_documents(5), "5 documents; to hold some out.*at least 20"),
     ],
 )
 def test_corpora_without_next_sentences_are_named(tmp_path, vocab_path, documents, message):
@@ -91,7 +91,7 @@ def test_text_without_a_token_is_an_error(tmp_path, vocab_path):
 
 def test_holding_out_all_but_one_document_is_refused(tmp_path, vocab_path):
     path = write_documents(tmp_path / "c.txt", make_documents(20))
-    with pytest.raises(InputError, match="leaves 1 document to train on"):
+    with pytest.raises(InputError, match="leaves [01] documents? to train on; at least 2"):
         example_writer.write(
-            request(path, vocab_path, tmp_path / "o", held_out_fraction=0.97), HERE
+            request(path, vocab_path, tmp_path / "o", held_out_fraction=0.99), HERE
         )

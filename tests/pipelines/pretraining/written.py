@@ -1,20 +1,16 @@
-"""Many small files of examples, and their checksums, for tests of the writer."""
+"""Many small units of work, and checksums of files, for tests of the writer."""
 
 import glob
 import hashlib
 import os
 
-from pipelines.corpus import reader
-from pipelines.pretraining import example_writer, sharding
+from pipelines.pretraining import units
 
 
-def cut_finely(monkeypatch, shard_tokens=4000, shard_sections=20, range_bytes=4000):
-    """Makes the writer cut little text into many ranges and shards."""
-    monkeypatch.setattr(sharding, "_SHARD_TOKENS", shard_tokens)
-    monkeypatch.setattr(sharding, "_MIN_SECTIONS_PER_SHARD", shard_sections)
-    monkeypatch.setattr(
-        example_writer, "plan_corpus", lambda found: reader.plan_ranges(found, range_bytes)
-    )
+def cut_finely(monkeypatch, unit_bytes=4000, pieces=4):
+    """Makes the writer cut little text into many units."""
+    monkeypatch.setattr(units, "_UNIT_BYTES", (unit_bytes, unit_bytes))
+    monkeypatch.setattr(units, "_PIECES", pieces)
 
 
 def digests(folder, pattern="*"):
