@@ -63,7 +63,8 @@ class ExampleRequest:
     tokenizer: tuple[tuple[str, bool], ...] = ()
 
 
-class Unit(NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class Unit:
     """A unit of work: its number, the number of units, and its pieces of the corpus."""
 
     index: int
@@ -342,7 +343,7 @@ def distinct(request: ExampleRequest, units: list[Unit], workers: Workers) -> li
     repeated[np.unique(np.concatenate(hashes), return_index=True)[1]] = False
     parts = np.split(repeated, np.cumsum(list(map(len, hashes)))[:-1])
     return [
-        unit._replace(repeated=np.flatnonzero(part).astype(np.uint32).tobytes())
+        dataclasses.replace(unit, repeated=np.flatnonzero(part).astype(np.uint32).tobytes())
         for unit, part in zip(units, parts, strict=True)
     ]
 
