@@ -28,7 +28,7 @@ _SETTINGS = ExampleSettings(
 def main(folder: str, *counts: str) -> None:
     """Writes the examples of a corpus of each size."""
     # Of units the command decides, which runs here, whatever the workers are.
-    units._UNIT_BYTES = (_UNIT_BYTES, _UNIT_BYTES)
+    units._UNIT_BYTES, units._PIECES = (_UNIT_BYTES, _UNIT_BYTES), 1
     vocab = pathlib.Path(folder, "vocab.txt")
     vocab.write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", ".", *_WORDS]) + "\n")
     for count in map(int, counts):
