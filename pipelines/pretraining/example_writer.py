@@ -21,7 +21,7 @@ from pipelines.corpus import reader
 from pipelines.pretraining import example_folder, units
 from pipelines.pretraining.example_folder import BEGUN, MANIFEST, NEIGHBOURS, UNFINISHED
 from pipelines.pretraining.settings import ExampleSettings, Objective, SequenceKind
-from pipelines.pretraining.units import ExampleRequest, ShardSummary, Unit, UnitSummary
+from pipelines.pretraining.units import ExampleRequest, ShardSummary, UnitSummary, WorkUnit
 from pipelines.tokenizers import coverage
 from pipelines.tokenizers.base import Tokenizer
 
@@ -157,7 +157,7 @@ def _write_units(
     """
     pieces, count = units.plan(corpus)
     while True:
-        work = [Unit(i, count, tuple(pieces[i::count])) for i in range(count)]
+        work = [WorkUnit(i, count, tuple(pieces[i::count])) for i in range(count)]
         if request.settings.deduplicate:
             work = units.distinct(request, work, workers)
         summaries: dict[int, UnitSummary] = {}

@@ -64,7 +64,7 @@ class ExampleRequest:
 
 
 @dataclasses.dataclass(frozen=True)
-class Unit:
+class WorkUnit:
     """A unit of work: its number, the number of units, and its pieces of the corpus."""
 
     index: int
@@ -123,7 +123,7 @@ def plan(corpus: list[reader.CorpusFile]) -> tuple[list[reader.FileRange], int]:
     return pieces, max(1, min(total // size, len(pieces)))
 
 
-def write_unit(request: ExampleRequest, unit: Unit) -> UnitSummary:
+def write_unit(request: ExampleRequest, unit: WorkUnit) -> UnitSummary:
     """Writes the shards of a unit, and its summary; a finished unit is not written again.
 
     Several processes may write the same unit at the same time.
@@ -180,7 +180,7 @@ def _finished(output: str, path: str) -> UnitSummary | None:
 
 
 def _parts(
-    request: ExampleRequest, unit: Unit, tokenizer: Tokenizer, counts: collections.Counter[str]
+    request: ExampleRequest, unit: WorkUnit, tokenizer: Tokenizer, counts: collections.Counter[str]
 ) -> Iterator[list[_Tokens]]:
     """Yields the tokenized sections of a unit, mostly all at once, and counts them."""
     repeated = set(np.frombuffer(unit.repeated, np.uint32).tolist())
@@ -220,7 +220,7 @@ def _parts(
         yield part
 
 
-def _sections(request: ExampleRequest, unit: Unit) -> Iterator[_Section]:
+def _sections(request: ExampleRequest, unit: WorkUnit) -> Iterator[_Section]:
     """Yields the sections of a unit, those of several pieces in turn."""
     pieces = (_hashed(request, piece) for piece in unit.pieces)
     reading = collections.deque(itertools.islice(pieces, _READ_TOGETHER))
@@ -327,7 +327,7 @@ def _write_shard(
     return [ShardSummary(file=name, held_out=held_out, bytes=size, counts=dict(counts))]
 
 
-def distinct(request: ExampleRequest, units: list[Unit], workers: Workers) -> list[Unit]:
+def distinct(request: ExampleRequest, units: list[WorkUnit], workers: Workers) -> list[WorkUnit]:
     """Notes in the units which of their sections another unit, or themselves, have before.
 
     The hashes of all sections, 8 bytes each, are in the memory of this process.
@@ -348,5 +348,5 @@ def distinct(request: ExampleRequest, units: list[Unit], workers: Workers) -> li
     ]
 
 
-def _section_hashes(request: ExampleRequest, unit: Unit) -> bytes:
+def _section_hashes(request: ExampleRequest, unit: WorkUnit) -> bytes:
     return np.array([found.hash for found in _sections(request, unit)], np.uint64).tobytes()

@@ -53,7 +53,7 @@ def _parts(monkeypatch, tokenizer, pieces, request=None):
     monkeypatch.setattr(units, "load_tokenizer", lambda *_: tokenizer)
     request = request or example_writer.ExampleRequest("", "", "")
     counts = example_writer.collections.Counter()
-    found = list(units._parts(request, units.Unit(0, 1, tuple(pieces)), tokenizer, counts))
+    found = list(units._parts(request, units.WorkUnit(0, 1, tuple(pieces)), tokenizer, counts))
     return found, counts
 
 
