@@ -12,7 +12,7 @@ from absl import logging
 from bert_tf.export import model_card, warmup
 from bert_tf.export.module import Exported, ExportedModel
 from bert_tf.export.sources import ModelSource
-from bert_tf.tasks import TaskEntry
+from bert_tf.tasks import TaskEntry, pretrained
 from bert_tf.tasks.signatures import Signature
 from bert_tf.weights import own
 from pipelines.common import checksums, files, json_files, locks, outputs
@@ -97,11 +97,14 @@ def versions(folder: str) -> list[int]:
     """The numbers of the versions in a folder, ascending."""
     if not files.gfile.isdir(folder):
         return []
-    names = files.names_in(folder)
-    for name in names:
-        if name.isdecimal() and version_number(name) is None:
+    found = []
+    for name in files.names_in(folder):
+        number = version_number(name)
+        if number is not None and files.gfile.isdir(f"{folder}/{name}"):
+            found.append(number)
+        elif name.isdecimal():
             _warn_of_number(f"{folder}/{name}")
-    return sorted(n for name in names if (n := version_number(name)) is not None)
+    return sorted(found)
 
 
 def version_number(name: str) -> int | None:
@@ -113,7 +116,9 @@ def version_number(name: str) -> int | None:
 @functools.cache  # once
 def _warn_of_number(path: str) -> None:
     logging.warning(
-        "%s: is not a version: its number has leading zeros or is beyond 64 bits.", path
+        "%s: is not a version: it is not a folder, or its number has leading zeros or is beyond 64 "
+        "bits.",
+        path,
     )
 
 
@@ -285,6 +290,7 @@ def _describe_model(model: ExportedModel, vocabulary: str) -> dict[str, Any]:
         "tokenizer": source.bundle.resolved_settings(),
         "mask_token": source.bundle.require_vocabulary().roles["mask"],
         "tasks": [task.describe()] if task else [],
+        **({} if task else {"sample": pretrained.sample(model.tokenizer)}),
         "scores": source.scores,
         "data": {task.name if task else "": data} if data else {},
         **({"generation": source.generation.describe()} if source.generation else {}),

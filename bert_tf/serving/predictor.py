@@ -181,6 +181,10 @@ class Predictor:
         Raises:
           InputError: the signature is unknown, or does not take these inputs.
         """
+        return self.counted(signature, **values)[0]
+
+    def counted(self, signature: str | None = None, /, **values: Any) -> tuple[Outputs, int]:
+        """Answers as a call does; also returns the number of tokens of all sequences."""
         known = self.manifest["signatures"]
         name = next(iter(known)) if signature in (None, _DEFAULT) else signature
         if name not in known:
@@ -229,18 +233,18 @@ class Predictor:
         with _refused(name):
             yield from parts(text)
 
-    def _run(self, loaded: _LoadedSignature, arrays: Arrays) -> Outputs:
+    def _run(self, loaded: _LoadedSignature, arrays: Arrays) -> tuple[Outputs, int]:
         name, executable, plain, _ = loaded
         if plain:
             batch = inputs.pack_plain(plain.texts, plain.tokenizer, arrays)
             if batch is not None:
                 results = self._scheduler.submit(executable, batch).result()
-                return plain.postprocess(results, {})
+                return plain.postprocess(results, {}), int(batch.mask.sum())
         state = self._session.run(f"{name}/{module.PREPROCESS}", arrays)
         batch = Batch(*(state.pop(key) for key in MODEL_INPUTS))
         results = self._scheduler.submit(executable, batch).result()
         state |= {module.RESULT.format(number): value for number, value in enumerate(results)}
-        return self._session.run(f"{name}/{module.POSTPROCESS}", state)
+        return self._session.run(f"{name}/{module.POSTPROCESS}", state), int(batch.mask.sum())
 
     @property
     def waiting(self) -> int:

@@ -6,8 +6,10 @@ from typing import Any
 import numpy as np
 
 from bert_tf.export import saved_model
+from bert_tf.tasks import signatures
 
 _PAIRS, _CHOICES = ["text_a", "text_b"], ["context", "choices"]  # inputs of signatures
+_SIGMOID = "sigmoid"
 
 
 def inputs(names: Sequence[str], query: str, texts: Sequence[str]) -> dict[str, Any]:
@@ -18,10 +20,17 @@ def inputs(names: Sequence[str], query: str, texts: Sequence[str]) -> dict[str, 
 
 
 def scores(outputs: Mapping[str, np.ndarray], task: Mapping[str, Any]) -> np.ndarray:
-    """Relevance [texts]: the score, or the probability of the relevant label or of the choice."""
+    """Relevance [texts]: the probability of the relevant label or of the choice, or the score.
+
+    A score passes the `activation` of the task: "sigmoid", as by default in sentence-transformers,
+    or "identity". It is float64, in which sigmoids of large scores still differ.
+    """
     if "choice" in outputs:
         return outputs["probabilities"][0]
-    return outputs["score"] if "score" in outputs else outputs["probabilities"][:, label(task)]
+    if "score" not in outputs:
+        return outputs["probabilities"][:, label(task)]
+    found = outputs["score"].astype(np.float64)
+    return signatures.sigmoid(found) if task.get("activation", _SIGMOID) == _SIGMOID else found
 
 
 def label(task: Mapping[str, Any]) -> int:

@@ -10,8 +10,22 @@ from bert_tf.models.layers import pooling
 from bert_tf.tasks import signatures
 from bert_tf.tasks.signatures import Computation, PlainTexts, Prepared, ServedModel, Signature
 from pipelines.tokenizers import packing
+from pipelines.tokenizers.base import Tokenizer
 
 _TOP_K = 5
+# Sentences to try a model with, each with two words that may be left out.
+_SAMPLES = (
+    ("The weather is ", "nice", " today, so we will ", "stay", " at home."),
+    ("Returns the ", "index", " of the first element in the ", "list", "."),
+    ("The patient was ", "treated", " with a low dose, and the ", "symptoms", " improved."),
+    ("The court ", "held", " that the contract was not ", "valid", "."),
+    ("Das Wetter ist heute ", "schön", ", deshalb gehen wir in den ", "Park", "."),
+    ("Il fait ", "beau", " aujourd'hui, donc nous allons au ", "parc", "."),
+    ("Hoy hace buen ", "tiempo", ", así que vamos al ", "parque", "."),
+    ("今天天气很", "好", "，我们去公园", "玩", "。"),
+)
+_WORD = re.compile(r"[\u4e00-\u9fff]|\w+|[^\w\s]")
+_UNKNOWN = 4  # pieces that an unknown word counts as
 Tensors = signatures.Tensors
 
 
@@ -32,6 +46,18 @@ def make_signatures(
     return [
         signature for computation in found for signature in _of_text_and_ids(model, computation)
     ]
+
+
+def sample(tokenizer: Tokenizer) -> list[str]:
+    """A sentence around two missing words, near the corpus: the one of fewest pieces per word."""
+
+    def pieces_per_word(parts: Sequence[str]) -> float:
+        text = "".join(parts)
+        ids = tokenizer.tokenize([text])[0].numpy().tolist()
+        pieces = len(ids) + (_UNKNOWN - 1) * ids.count(tokenizer.unknown_id)
+        return pieces / len(_WORD.findall(text))
+
+    return list(min(_SAMPLES, key=pieces_per_word)[::2])
 
 
 def _of_text_and_ids(model: ServedModel, computation: Computation) -> list[Signature]:

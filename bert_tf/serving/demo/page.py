@@ -86,14 +86,14 @@ def forms(manifest: Mapping[str, Any]) -> list[SignatureForm]:
     """The forms of an export, in the order of its signatures."""
     entries = [entry for model in manifest["models"] for entry in model["tasks"]]
     trained = [tasks.load(entry) for entry in entries]
-    masks = [model["mask_token"] for model in manifest["models"] if not model["tasks"]]
+    pretrained = [model for model in manifest["models"] if not model["tasks"]]
     found = []
     for name, tensors in manifest["signatures"].items():
         owners = [task for task in trained if f"{name}_".startswith(f"{task.name}_")]
         if name == "generate" and any("generation" in m for m in manifest["models"]):
             found.append(_of_generation(name, tensors, manifest))
-        elif masks and name in ("fill_mask", "embed", "embed_layers"):
-            found.append(_of_pretrained(name, tensors, masks[0]))
+        elif pretrained and name in ("fill_mask", "embed", "embed_layers"):
+            found.append(_of_pretrained(name, tensors, pretrained[0]))
         elif owners:
             found += _of_task(name, tensors, max(owners, key=lambda task: len(task.name)))
     return found
@@ -131,7 +131,7 @@ def _of_generation(
     name: str, tensors: Mapping[str, Any], manifest: Mapping[str, Any]
 ) -> SignatureForm:
     model = next(model for model in manifest["models"] if "generation" in model)
-    shape, sample = name, {"text": "The weather is"}
+    shape, sample = name, {"text": model["sample"][0].rstrip()}
     if model["config"].get("num_decoder_layers"):  # it writes a text for a text
         shape = "generation"
         sample = tasks.shapes()[shape].texts["samples"][shape]
@@ -140,9 +140,12 @@ def _of_generation(
     return SignatureForm(name, shape, sample, inputs, outputs, streams=streams)
 
 
-def _of_pretrained(name: str, tensors: Mapping[str, Any], mask: str) -> SignatureForm:
+def _of_pretrained(
+    name: str, tensors: Mapping[str, Any], model: Mapping[str, Any]
+) -> SignatureForm:
     inputs, outputs = tuple(tensors["inputs"]), tuple(tensors["outputs"])
     if name != "fill_mask":
         return SignatureForm(name, name, _SENTENCES, inputs, outputs)
-    text = f"The weather is {mask} today, so we will {mask} at home."
-    return SignatureForm(name, name, {"text": text}, inputs, outputs, mask=mask)
+    mask = model["mask_token"]
+    sample = {"text": mask.join(model["sample"])}
+    return SignatureForm(name, name, sample, inputs, outputs, mask=mask)

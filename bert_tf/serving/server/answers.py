@@ -123,6 +123,7 @@ class ModelResponse:
     version: int
     signature: str
     outputs: Outputs
+    tokens: int  # that the model has read
 
 
 class EncodedRequest(abc.ABC):
@@ -186,9 +187,13 @@ class RunningRequest:
     """A request that is being answered, with its times and, once it is known, its signature."""
 
     def __init__(self, seconds: float):
-        self.begin = time.monotonic()
+        self.begin, self.seconds = time.monotonic(), seconds
         self.end = self.begin + seconds
         self.signature = _UNKNOWN
+
+    def late(self) -> RefusalError:
+        """The refusal at the end of its time."""
+        return RefusalError(Fault.TIMEOUT, f"No answer within {self.seconds:g} s.")
 
 
 class Answerer:
@@ -198,7 +203,10 @@ class Answerer:
         self.name, self.versions, self.limits, self.metrics = name, versions, limits, metrics
         # One for each request, as each waits for its sequences.
         self._threads = ThreadPoolExecutor(limits.requests, "request")
+        # A request has a place until its answer was sent, and a thread until it was computed: one
+        # that is late is answered while its thread goes on.
         self._places = threading.BoundedSemaphore(limits.requests)
+        self._free_threads = threading.BoundedSemaphore(limits.requests)
         # Bounds the memory of parsed requests, and how many threads compete with the event loop.
         self._conversions = threading.BoundedSemaphore(cores())
 
@@ -208,6 +216,19 @@ class Answerer:
             raise RefusalError(
                 Fault.NOT_FOUND, f"Unknown model {model!r}; this server has {self.name!r}."
             )
+
+    def take_place(self) -> Callable[[], None]:
+        """Takes a place for a request; returns what gives it back when the answer was sent.
+
+        Raises:
+          RefusalError: there is none.
+        """
+        self._take(self._places)
+        return self._places.release
+
+    def _take(self, places: threading.BoundedSemaphore) -> None:
+        if not places.acquire(blocking=False):
+            raise RefusalError(Fault.BUSY, "Too many requests at once; ask again later.")
 
     async def answer(
         self, receive: Callable[[], Awaitable[EncodedRequest]], seconds: float | None = None
@@ -221,7 +242,8 @@ class Answerer:
         Raises:
           RefusalError: the request is refused, or took too long.
         """
-        job = RunningRequest(min(self.limits.seconds, seconds or self.limits.seconds))
+        most = self.limits.seconds
+        job = RunningRequest(most if seconds is None else min(most, seconds))
         try:
             work = await self._submit(job, receive, functools.partial(self._work, job))
             found = await self._in_time(job, asyncio.wrap_future(work))
@@ -268,16 +290,14 @@ class Answerer:
         receive: Callable[[], Awaitable[EncodedRequest]],
         work: Callable[[EncodedRequest], _T],
     ) -> Future[_T]:
-        """Receives a request in one of the places, and works on it in a thread."""
-        if not self._places.acquire(blocking=False):
-            raise RefusalError(Fault.BUSY, "Too many requests at once; ask again later.")
+        """Receives a request, and works on it in a thread."""
+        self._take(self._free_threads)
         try:
             done = self._threads.submit(work, await self._in_time(job, receive()))
         except BaseException:
-            self._places.release()
+            self._free_threads.release()
             raise
-        # The thread keeps the place until it ends, even if nobody waits any more.
-        done.add_done_callback(lambda _: self._places.release())
+        done.add_done_callback(lambda _: self._free_threads.release())
         return done
 
     async def _in_time(self, job: RunningRequest, result: Awaitable[_T]) -> _T:
@@ -286,16 +306,13 @@ class Answerer:
             async with asyncio.timeout(job.end - time.monotonic()):
                 return await result
         except TimeoutError:
-            raise self._late() from None
+            raise job.late() from None
 
     def _count(self, job: RunningRequest, refusal: RefusalError | None) -> None:
         if refusal is None:
             self.metrics.answered.labels(job.signature).observe(time.monotonic() - job.begin)
         else:
             self.metrics.refused.labels(job.signature, refusal.fault.name.lower()).inc()
-
-    def _late(self) -> RefusalError:
-        return RefusalError(Fault.TIMEOUT, f"No answer within {self.limits.seconds:g} s.")
 
     def _work(self, job: RunningRequest, request: EncodedRequest) -> bytes | RefusalError:
         """Answers a request, in a thread; a refusal is returned.
@@ -318,7 +335,7 @@ class Answerer:
         except RefusalError as error:
             return RefusalError(error.fault, error.message)
         except TimeoutError:
-            return self._late()
+            return job.late()
         except Exception:  # details only go to the log
             logging.exception("%s failed.", job.signature)
             return RefusalError(Fault.INTERNAL, "The server failed; its log has the reason.")
@@ -328,10 +345,10 @@ class Answerer:
         with self.addressed(job, request) as (version, predictor, inputs):
             try:
                 with scheduler.deadline(job.end):
-                    outputs = predictor(job.signature, **inputs)
+                    outputs, tokens = predictor.counted(job.signature, **inputs)
             except InputError as error:
                 raise RefusalError(Fault.INVALID, str(error)) from error
-            answer = ModelResponse(version.number, job.signature, outputs)
+            answer = ModelResponse(version.number, job.signature, outputs, tokens)
         with self._converting(job):
             return request.encode(answer)
 
@@ -357,8 +374,9 @@ class Answerer:
     @contextlib.contextmanager
     def _converting(self, job: RunningRequest) -> Iterator[None]:
         """Waits for one of the places for conversions."""
-        if not self._conversions.acquire(timeout=job.end - time.monotonic()):
-            raise self._late()
+        left = job.end - time.monotonic()
+        if left <= 0 or not self._conversions.acquire(timeout=left):
+            raise job.late()
         try:
             yield
         finally:

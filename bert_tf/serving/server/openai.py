@@ -2,13 +2,15 @@
 
 import abc
 import base64
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, Generic, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar
 
 import msgspec
 import numpy as np
 
+from bert_tf.export import saved_model
 from bert_tf.export.saved_model import Manifest
+from bert_tf.serving.server import rest_values
 from bert_tf.serving.server.answers import EncodedRequest, ModelResponse, ModelSpec, RequestLimits
 from bert_tf.serving.server.faults import Fault, RefusalError
 from bert_tf.tasks import signatures
@@ -19,74 +21,68 @@ _OUTPUTS = ("embedding", "mean_output")
 BodyT = TypeVar("BodyT")
 
 
-class _Body(msgspec.Struct):
-    """What a client sends; other fields have no effect."""
+class _Body(msgspec.Struct, forbid_unknown_fields=True):
+    """What a client sends."""
 
-    model: str
-    input: str | list[str]
-    encoding_format: str = "float"
-    dimensions: int | None = None
+    input: str | list[str | int | list[int]]
+    model: str = ""
+    encoding_format: Literal["float", "base64"] = "float"
+    dimensions: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    user: str = ""  # has no effect
 
 
 class NamedModelRequest(EncodedRequest, Generic[BodyT]):
-    """A request in JSON that names the model in its body.
+    """A request in JSON that may name the model in its body: any name means the only one there is.
 
     Args:
       encoded: JSON.
       limits: those of the server.
       manifest: of the newest version, which answers: a newer one, if that has come until then.
-      check_name: refuses the names of other models.
+      name: of the model.
 
     Attributes:
       body_type: the type of the body.
       body: what the client sent.
+      name: of the model.
     """
 
     body_type: ClassVar[type]
 
-    def __init__(
-        self,
-        encoded: bytes,
-        limits: RequestLimits,
-        manifest: Manifest,
-        check_name: Callable[[str], None],
-    ):
+    def __init__(self, encoded: bytes, limits: RequestLimits, manifest: Manifest, name: str):
         super().__init__(encoded, limits)
-        self.manifest = manifest
-        self._check_name = check_name
+        self.manifest, self.name = manifest, name
 
     def parse(self) -> ModelSpec:
-        try:
-            self.body: BodyT = msgspec.json.decode(self.take(), type=self.body_type)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise RefusalError(Fault.INVALID, f"The request is invalid: {error}") from error
-        self._check_name(self.body.model)
-        return self.choose()
+        self.body: BodyT = rest_values.decoded(self.take(), self.body_type)
+        return ModelSpec(self.name, signature=self.choose())
 
     @abc.abstractmethod
-    def choose(self) -> ModelSpec:
+    def choose(self) -> str:
         """Checks the body, and chooses the signature that answers it."""
 
 
 class EmbeddingsRequest(NamedModelRequest[_Body]):
-    """A request for the vectors of texts, each of length 1."""
+    """A request for the vectors of texts."""
 
     body_type = _Body
 
-    def choose(self) -> ModelSpec:
+    def choose(self) -> str:
         given = self.body.input
-        self._texts = [given] if isinstance(given, str) else given
-        if not self._texts:
+        rows = [given] if isinstance(given, str) else given
+        self._texts = [row for row in rows if isinstance(row, str)]
+        if len(self._texts) < len(rows):
+            raise RefusalError(
+                Fault.INVALID,
+                '"input" has token ids, which are those of another tokenizer; send texts (LangChain'
+                " does with OpenAIEmbeddings(check_embedding_ctx_length=False)).",
+            )
+        if not rows:
             raise RefusalError(Fault.INVALID, '"input" must be a text, or a list of texts.')
-        if self.body.encoding_format not in ("float", "base64"):
-            raise RefusalError(Fault.INVALID, '"encoding_format" must be "float" or "base64".')
-        if self.body.dimensions is not None and self.body.dimensions < 1:
-            raise RefusalError(Fault.INVALID, '"dimensions" must be 1 or more.')
-        self.limits.check_rows(len(self._texts))
+        self.limits.check_rows(len(rows))
         for self._output in _OUTPUTS:
             for name, signature in self.manifest["signatures"].items():
                 if self._output in signature["outputs"] and list(signature["inputs"]) == ["text"]:
-                    return ModelSpec(self.body.model, signature=name)
+                    return name
         raise RefusalError(Fault.NOT_FOUND, "This model has no embeddings of texts.")
 
     def inputs(self, names: Sequence[str]) -> Mapping[str, Any]:
@@ -97,12 +93,18 @@ class EmbeddingsRequest(NamedModelRequest[_Body]):
         width, size = vectors.shape[-1], self.body.dimensions
         if size is not None and size > width:
             raise RefusalError(Fault.INVALID, f'"dimensions" must be at most {width}.')
-        vectors = signatures.normalized(vectors[:, :size])
+        vectors = vectors[:, :size]
+        task = saved_model.tasks_of(self.manifest).get(answer.signature, {})
+        if task.get("normalize", True):  # others are compared by their dot product
+            vectors = signatures.normalized(vectors)
         data = [
             {"object": "embedding", "index": index, "embedding": self._written(vector)}
             for index, vector in enumerate(vectors)
         ]
-        return msgspec.json.encode({"object": "list", "data": data, "model": self.body.model})
+        usage = {"prompt_tokens": answer.tokens, "total_tokens": answer.tokens}
+        return msgspec.json.encode(
+            {"object": "list", "data": data, "model": self.name, "usage": usage}
+        )
 
     def _written(self, vector: np.ndarray) -> str | list[float]:
         if self.body.encoding_format == "base64":

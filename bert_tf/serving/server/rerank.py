@@ -1,14 +1,14 @@
 """The interface `/v1/rerank` of Cohere and Jina: texts in the order of their relevance."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 import numpy as np
 
 from bert_tf.export import saved_model
 from bert_tf.serving import relevance
-from bert_tf.serving.server.answers import ModelResponse, ModelSpec
+from bert_tf.serving.server.answers import ModelResponse
 from bert_tf.serving.server.faults import Fault, RefusalError
 from bert_tf.serving.server.openai import NamedModelRequest
 
@@ -17,13 +17,13 @@ class _Document(msgspec.Struct):
     text: str
 
 
-class _Body(msgspec.Struct):
-    """What a client sends; other fields have no effect."""
+class _Body(msgspec.Struct, forbid_unknown_fields=True):
+    """What a client sends."""
 
-    model: str
     query: str
     documents: list[str | _Document]
-    top_n: int | None = None
+    model: str = ""
+    top_n: Annotated[int, msgspec.Meta(ge=1)] | None = None
     return_documents: bool = False
 
 
@@ -32,12 +32,10 @@ class RerankRequest(NamedModelRequest[_Body]):
 
     body_type = _Body
 
-    def choose(self) -> ModelSpec:
+    def choose(self) -> str:
         texts = [given if isinstance(given, str) else given.text for given in self.body.documents]
         if not texts:
             raise RefusalError(Fault.INVALID, '"documents" must be a list of texts.')
-        if self.body.top_n is not None and self.body.top_n < 1:
-            raise RefusalError(Fault.INVALID, '"top_n" must be 1 or more.')
         self.limits.check_rows(len(texts))
         self._texts = texts
         name = relevance.signature(self.manifest)
@@ -46,7 +44,7 @@ class RerankRequest(NamedModelRequest[_Body]):
                 Fault.NOT_FOUND, "This model does not rank: it has no task of choices, or of pairs."
             )
         self._task = saved_model.tasks_of(self.manifest)[name]
-        return ModelSpec(self.body.model, signature=name)
+        return name
 
     def inputs(self, names: Sequence[str]) -> Mapping[str, Any]:
         return relevance.inputs(names, self.body.query, self._texts)
@@ -60,4 +58,5 @@ class RerankRequest(NamedModelRequest[_Body]):
         if self.body.return_documents:
             for result in results:
                 result["document"] = {"text": self._texts[result["index"]]}
-        return msgspec.json.encode({"model": self.body.model, "results": results})
+        usage = {"total_tokens": answer.tokens}
+        return msgspec.json.encode({"model": self.name, "results": results, "usage": usage})

@@ -1,12 +1,13 @@
 """TensorFlow Serving's REST interface, the page, and the paths for supervisors."""
 
 import dataclasses
-import ipaddress
+import datetime
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import (
     HTMLResponse,
@@ -28,6 +29,7 @@ from bert_tf.serving.server.answers import (
     RequestLimits,
 )
 from bert_tf.serving.server.faults import Fault, RefusalError
+from bert_tf.serving.server.guard import HEALTH, JSON_TYPE, PAGE, Guard, refusal
 from bert_tf.serving.server.openai import EmbeddingsRequest, NamedModelRequest
 from bert_tf.serving.server.rerank import RerankRequest
 from bert_tf.tasks.signatures import Method
@@ -46,55 +48,7 @@ _PLACES = ("/v1/models/{model}", "/v1/models/{model}/versions/{version}")
 # that still sends when the connection is closed does not see the answer.
 _MAX_READ = 16
 _MAX_VERSION = 2**63 - 1
-_BASIC = 'Basic realm="any user; the token as the password"'
-_LOCAL = ("localhost", "127.0.0.1", "[::1]")
-_JSON = "application/json"
 Handler = Callable[[Request], Awaitable[Response]]
-
-
-def check_site(names: frozenset[str], method: str, headers: Mapping[str, str]) -> None:
-    """Refuses a request that another website makes a browser send.
-
-    A browser sends requests wherever a website tells it to, with the rights of its user: to a
-    server that listens to this machine only, for example. Browsers name the website in a header,
-    other programs do not.
-
-    Args:
-      names: of this machine; empty: any.
-      method: of HTTP.
-      headers: by lower-case names.
-
-    Raises:
-      RefusalError: the host is a name of another machine (DNS rebinding), the origin is another
-        website, or a browser posts a content type that a form of any website can have.
-    """
-    host, origin = headers.get("host", ""), headers.get("origin")
-    name, _, port = host.rpartition(":")
-    if host and names and (name if port.isdecimal() else host).lower() not in names:
-        raise RefusalError(
-            Fault.FORBIDDEN,
-            f"{host!r} is not a name of this machine; use localhost, or let a proxy send that as "
-            "the Host.",
-        )
-    allowed = (f"http://{host.lower()}", f"https://{host.lower()}") if host else ()
-    if origin is not None and origin.lower() not in allowed:
-        raise RefusalError(Fault.FORBIDDEN, f"Pages of {origin!r} may not use this server.")
-    by_browser = origin is not None or "sec-fetch-site" in headers
-    kind = headers.get("content-type", "").partition(";")[0].strip().lower()
-    if method == "POST" and by_browser and kind != _JSON:
-        raise RefusalError(
-            Fault.MEDIA_TYPE, f"Browsers must send JSON, with Content-Type: {_JSON}."
-        )
-
-
-def local_names(host: str) -> frozenset[str]:
-    """The names of this machine for itself; empty if the server listens to others, too."""
-    try:
-        local = ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        local = host.lower() == "localhost"
-    own = f"[{host}]" if ":" in host else host
-    return frozenset((*_LOCAL, own.lower())) if local else frozenset()
 
 
 class _RestRequest(EncodedRequest):
@@ -105,11 +59,7 @@ class _RestRequest(EncodedRequest):
         self._spec = spec
 
     def parse(self) -> ModelSpec:
-        try:
-            self._body = msgspec.json.decode(self.take(), type=dict[str, Any])
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            message = f"The request is not a JSON object: {error}"
-            raise RefusalError(Fault.INVALID, message) from error
+        self._body = rest_values.decoded(self.take(), dict[str, Any])
         name = self._body.get("signature_name", "")
         if not isinstance(name, str):
             raise RefusalError(Fault.INVALID, '"signature_name" must be a string.')
@@ -117,24 +67,24 @@ class _RestRequest(EncodedRequest):
         return dataclasses.replace(self._spec, signature=name)
 
     def inputs(self, names: Sequence[str]) -> Mapping[str, Any]:
+        body, self._body = self._body, {}  # not kept during the computation
         if self._spec.method is Method.PREDICT:
-            return rest_values.inputs_of(self._body, names)
-        rows = rest_values.rows_of(self._body)
-        self.limits.check_context(rest_values.context_size(self._body), rows)
-        return {"inputs": rest_values.examples_of(self._body)}
+            self._by_rows = rest_values.is_by_rows(body)
+            return rest_values.inputs_of(body, names)
+        self.limits.check_context(rest_values.context_size(body), rest_values.rows_of(body))
+        return {"inputs": rest_values.examples_of(body)}
 
     def encode(self, answer: ModelResponse) -> bytes:
         if self._spec.method is Method.PREDICT:
-            by_rows = rest_values.is_by_rows(self._body)
-            return msgspec.json.encode(rest_values.predictions_of(answer.outputs, by_rows))
+            return msgspec.json.encode(rest_values.predictions_of(answer.outputs, self._by_rows))
         classify = self._spec.method is Method.CLASSIFY
         encoded = rest_values.classes_of if classify else rest_values.numbers_of
         return msgspec.json.encode(encoded(answer.outputs))
 
 
-def make_app(answerer: Answerer, identity: Identity, host: str) -> Starlette:
+def make_app(answerer: Answerer, identity: Identity, host: str) -> Guard:
     """The ASGI application of a server that listens to a host."""
-    return _RestInterface(answerer, identity, local_names(host)).app()
+    return Guard(_RestInterface(answerer).app(), answerer, identity, host)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -142,55 +92,29 @@ class _RestInterface:
     """Answers over HTTP."""
 
     answerer: Answerer
-    identity: Identity
-    names: frozenset[str]
 
     def app(self) -> Starlette:
         routes = [
-            Route("/", self._guarded(self._page, by_browser=True)),
-            Route("/healthz", self._guarded(self._health, secret=False)),
-            Route("/metrics", self._guarded(self._metrics)),
+            Route(PAGE, self._page),
+            Route(HEALTH, self._health),
+            Route("/metrics", self._metrics),
+            Route("/v1/models", self._models),
             *(
-                Route(path, self._guarded(self._by_name(kind)), methods=["POST"])
+                Route(path, self._by_name(kind), methods=["POST"])
                 for path, kind in _BY_NAME.items()
             ),
         ]
         for place in _PLACES:
             routes += [
-                Route(f"{place}:stream", self._guarded(self._stream), methods=["POST"]),
-                Route(f"{place}:{{method}}", self._guarded(self._answer), methods=["POST"]),
-                Route(f"{place}/metadata", self._guarded(self._metadata)),
-                Route(place, self._guarded(self._status)),
+                Route(f"{place}:stream", self._stream, methods=["POST"]),
+                Route(f"{place}:{{method}}", self._answer, methods=["POST"]),
+                Route(f"{place}/metadata", self._metadata),
+                Route(place, self._status),
             ]
-        return Starlette(routes=routes)
-
-    def _guarded(self, handler: Handler, secret: bool = True, by_browser: bool = False) -> Handler:
-        """A handler that checks the client, and answers refusals with their status.
-
-        A secret one requires the token; for `by_browser`, a browser may ask its user for it.
-        """
-
-        async def guarded(request: Request) -> Response:
-            try:
-                check_site(self.names, request.method, request.headers)
-                if secret:
-                    self._check_token(request, by_browser)
-                return await handler(request)
-            except RefusalError as error:
-                response = JSONResponse({"error": error.message}, error.fault.http)
-                if error.fault is Fault.UNAUTHORIZED:
-                    response.headers["www-authenticate"] = _BASIC if by_browser else "Bearer"
-                return response
-            except ClientDisconnect:
-                return Response()  # which nobody receives
-
-        return guarded
-
-    def _check_token(self, request: Request, by_browser: bool) -> None:
-        given = request.headers.get("authorization", "")
-        if self.identity.admits(given) or (by_browser and self.identity.admits(given, "Basic")):
-            return
-        raise RefusalError(Fault.UNAUTHORIZED, "This server requires a bearer token.")
+        handlers = {RefusalError: _refused, HTTPException: _failed, ClientDisconnect: _gone}
+        app = Starlette(routes=routes, exception_handlers=handlers)
+        app.router.redirect_slashes = False
+        return app
 
     async def _answer(self, request: Request) -> Response:
         method = _METHODS.get(request.path_params["method"])
@@ -198,7 +122,7 @@ class _RestInterface:
             raise RefusalError(Fault.NOT_FOUND, f"Methods are {', '.join(_METHODS)}.")
         spec = ModelSpec(request.path_params["model"], _version(request), method=method)
         receive = self._receiver(request, spec)
-        return Response(await self.answerer.answer(receive), media_type=_JSON)
+        return Response(await self.answerer.answer(receive), media_type=JSON_TYPE)
 
     def _by_name(self, kind: type[NamedModelRequest[Any]]) -> Handler:
         """A handler of requests that name the model in their body."""
@@ -209,9 +133,9 @@ class _RestInterface:
                 with answerer.versions.use(None) as version:
                     assert version.predictor is not None  # it is available
                     manifest = version.predictor.manifest
-                return kind(body, answerer.limits, manifest, answerer.check_name)
+                return kind(body, answerer.limits, manifest, answerer.name)
 
-            return Response(await self.answerer.answer(receive), media_type=_JSON)
+            return Response(await self.answerer.answer(receive), media_type=JSON_TYPE)
 
         return answer
 
@@ -265,6 +189,14 @@ class _RestInterface:
         ready = self.answerer.versions.ready
         return PlainTextResponse("ok" if ready else "loading", 200 if ready else 503)
 
+    async def _models(self, request: Request) -> Response:
+        """The model, as clients of OpenAI list it."""
+        with self.answerer.versions.use(None) as version:
+            assert version.predictor is not None  # it is available
+            made = datetime.datetime.fromisoformat(f"{version.predictor.manifest['date']}T00Z")
+        entry = {"id": self.answerer.name, "object": "model", "created": int(made.timestamp())}
+        return JSONResponse({"object": "list", "data": [{**entry, "owned_by": "bert-tf"}]})
+
     async def _metrics(self, request: Request) -> Response:
         return Response(self.answerer.metrics.text(), media_type="text/plain; version=0.0.4")
 
@@ -283,4 +215,17 @@ def _version(request: Request) -> int | None:
 
 
 def _json_response(message: Any) -> Response:
-    return Response(msgspec.json.encode(rpc.as_json(message)), media_type=_JSON)
+    return Response(msgspec.json.encode(rpc.as_json(message)), media_type=JSON_TYPE)
+
+
+async def _refused(request: Request, error: Any) -> Response:
+    return refusal(error)
+
+
+async def _failed(request: Request, error: Any) -> Response:
+    """The answer to a path or a method that there is not."""
+    return JSONResponse({"error": error.detail}, error.status_code, error.headers)
+
+
+async def _gone(request: Request, error: Any) -> Response:
+    return Response()  # which nobody receives

@@ -123,16 +123,21 @@ def handlers(answerer: Answerer, identity: Identity) -> list[grpc.GenericRpcHand
     return [
         grpc.method_handlers_generic_handler(
             f"{_PACKAGE}.{service}",
-            {name: handler(_guarded(method, identity)) for name, method in methods.items()},
+            {
+                name: handler(_guarded(method, answerer, identity))
+                for name, method in methods.items()
+            },
         )
         for service, methods in services.items()
     ]
 
 
 def _guarded(
-    method: Callable[[Receive, float | None], Awaitable[bytes]], identity: Identity
+    method: Callable[[Receive, float | None], Awaitable[bytes]],
+    answerer: Answerer,
+    identity: Identity,
 ) -> Any:
-    """A method that checks the token, and answers refusals with a status."""
+    """A method that checks the token, has a place, and answers refusals with a status."""
 
     async def guarded(requests: Any, context: Any) -> bytes:
         async def receive() -> bytes:
@@ -145,6 +150,8 @@ def _guarded(
             given = dict(context.invocation_metadata() or ()).get("authorization", "")
             if not identity.admits(given):
                 raise RefusalError(Fault.UNAUTHORIZED, "This server requires a bearer token.")
+            release = answerer.take_place()
+            context.add_done_callback(lambda _: release())  # when the answer was sent
             return await method(receive, context.time_remaining())
         except RefusalError as error:
             await context.abort(error.fault.grpc, error.message)

@@ -138,11 +138,16 @@ def _warm_up(predictor: Predictor, folder: str) -> None:
 
 
 def _watch(versions: Versions, seconds: float, ended: threading.Event) -> None:
+    reported = ""
     while not ended.is_set():
+        reason = ""
         try:
             versions.refresh()
-        except Exception:  # a missing disk may come back
-            logging.exception("the check for new versions failed; it is tried again.")
+        except Exception as error:  # a missing disk may come back
+            reason = f"{type(error).__name__}: {error}"
+            if reason != reported:
+                logging.exception("the check for new versions failed; it is tried again.")
+        reported = reason
         ended.wait(seconds)
 
 

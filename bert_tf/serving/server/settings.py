@@ -51,10 +51,10 @@ class ServerSettings(Settings):
     )
     poll_seconds: float = setting(5.0, "Seconds between checks for new versions.", above=0)
     max_bytes: int = setting(4 << 20, "Maximum bytes of a request.", minimum=1)
-    max_rows: int = setting(1024, "Maximum rows of a request.", minimum=1)
+    max_rows: int = setting(2048, "Maximum rows of a request.", minimum=1)
     max_requests: int = setting(
         128,
-        "Maximum requests that are being answered or wait at once; more are refused.",
+        "Maximum requests at once, until their answers are received; more are refused.",
         minimum=1,
     )
     max_tokens: int = setting(

@@ -90,7 +90,7 @@ class Versions:
 
     @property
     def known(self) -> list[Version]:
-        """All versions seen so far, the newest first."""
+        """Versions in the folder, and those that are still served, the newest first."""
         with self._changed:
             return sorted(self._known.values(), key=lambda version: -version.number)
 
@@ -105,12 +105,19 @@ class Versions:
         The error of a version that cannot be loaded is logged once, and it is tried again, less
         and less often; an older one is served meanwhile.
         """
-        served: set[int] = set()
-        for number, path in sorted(find(self._folder).items(), reverse=True):
+        served, found = set[int](), find(self._folder)
+        with self._changed:
+            for number in self._known.keys() - found.keys():
+                if self._known[number].state is VersionState.END:
+                    del self._known[number]
+        for number, path in sorted(found.items(), reverse=True):
             with self._changed:
                 version = self._known.setdefault(number, Version(number))
-            if _is_due(version, path):
-                self._open(version, path)
+            try:
+                if _is_due(version, path):
+                    self._open(version, path)
+            except Exception as error:  # also of a file system, which may come back
+                self._note(version, error)
             if self._known[number].state is VersionState.AVAILABLE:
                 served.add(number)
             if len(served) == self._count:
@@ -123,13 +130,9 @@ class Versions:
 
     def _open(self, version: Version, path: str) -> None:
         sums = _checksums(path)
-        try:
-            saved_model.check_present(path)
-            logging.info("loading version %d.", version.number)
-            predictor = self._load(path)
-        except Exception as error:  # also of a file system, which may come back
-            self._note(version, error)
-            return
+        saved_model.check_present(path)
+        logging.info("loading version %d.", version.number)
+        predictor = self._load(path)
         state = VersionState.AVAILABLE
         with self._changed:
             self._known[version.number] = Version(

@@ -50,12 +50,13 @@ def make(*trained, pretrained=False, mask_token="[MASK]"):
         signatures[name] = _tensors(*TENSORS[shape])
         signatures[f"{name}_ids"] = _tensors(*IDS)
     models = [{"tasks": [task.describe()]} for task in trained]
+    own = {"tasks": [], "mask_token": mask_token, "sample": ["Returns the ", " of the ", "."]}
     return {
         "parameters": 109_482_240,
         "encoders": 1,
         "precision": "float32",
         "date": "2026-01-02",
-        "models": [*models, *([{"tasks": [], "mask_token": mask_token}] if pretrained else [])],
+        "models": [*models, *([own] if pretrained else [])],
         "signatures": signatures,
     }
 

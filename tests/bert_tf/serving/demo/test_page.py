@@ -10,7 +10,8 @@ import pytest
 from bert_tf import tasks
 from bert_tf.export import saved_model
 from bert_tf.serving.demo import page
-from tests import html_elements
+from bert_tf.tasks import pretrained
+from tests import html_elements, tokenizers
 from tests.bert_tf import exported
 from tests.bert_tf.serving.demo import manifests
 from tests.html_elements import NASTY, Elements
@@ -95,6 +96,19 @@ def test_numbers_of_known_data_sets_are_told_as_words():
     assert found["sst2"].meanings == ("negative", "positive")
     assert found["mine"].meanings == ()
     assert found["stsb"].bounds == (0.0, 5.0)
+
+
+@pytest.mark.parametrize(
+    ("words", "start"),
+    [
+        ("Returns the index of first element in list", "Returns the "),
+        ("Das Wetter ist heute schön , deshalb gehen wir in den Park", "Das Wetter ist heute "),
+        ("The weather is nice today , so we will stay at home", "The weather is "),
+    ],
+)
+def test_the_sample_has_the_words_of_the_corpus(words, start):
+    tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *words.split(), "."]
+    assert pretrained.sample(tokenizers.wordpiece(tokens, lower_case=False))[0] == start
 
 
 def test_the_mask_is_that_of_the_model():

@@ -2,6 +2,7 @@
 
 import contextlib
 import socket
+import struct
 import threading
 
 import grpc
@@ -71,3 +72,33 @@ def method(server, method, **options):
     """A method of gRPC that takes and returns bytes."""
     with grpc.insecure_channel(server.grpc.removeprefix("grpc://"), **options) as channel:
         yield channel.unary_unary(f"/tensorflow.serving.{method}")
+
+
+class RawCalls:
+    """Calls over HTTP/2 by a client that receives no bytes of any answer."""
+
+    def __init__(self, server):
+        self.connection = socket.create_connection(("127.0.0.1", server.grpc_port), 60)
+        window = struct.pack(">HI", 4, 0)  # of each stream
+        self.connection.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + _frame(4, 0, 0, window))
+        self._stream = -1
+
+    def send(self, method, message, whole=True):
+        """Calls a method, with a message or its beginning."""
+        self._stream += 2
+        names = (":path", f"/tensorflow.serving.{method}"), (":authority", "localhost")
+        rest = ("te", "trailers"), ("content-type", "application/grpc")
+        literals = b"".join(
+            b"\0" + bytes([len(name)]) + name.encode() + bytes([len(value)]) + value.encode()
+            for name, value in (*names, *rest)
+        )
+        size = len(message) if whole else SIZE
+        body = struct.pack(">BI", 0, size) + message
+        self.connection.sendall(
+            _frame(1, 4, self._stream, b"\x83\x86" + literals)  # POST, http
+            + _frame(0, int(whole), self._stream, body)
+        )
+
+
+def _frame(kind, flags, stream, body):
+    return struct.pack(">I", len(body))[1:] + struct.pack(">BBI", kind, flags, stream) + body

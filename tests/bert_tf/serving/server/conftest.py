@@ -61,6 +61,13 @@ def stub():
         yield lambda **options: stack.enter_context(_started(**options))
 
 
+@pytest.fixture(scope="module")
+def module_stub():
+    """Starts stubs with options, which end with the module."""
+    with contextlib.ExitStack() as stack:
+        yield lambda **options: stack.enter_context(_started(**options))
+
+
 @pytest.fixture(scope="session")
 def usual_stub():
     """A stub without options, for tests that do not measure its memory."""

@@ -22,8 +22,14 @@ from tests import commands
 from tests.bert_tf.serving.server.served import Served
 from tests.ports import free_ports
 
-LARGE = 1 << 26  # bytes of the answer of `large`
-_SIGNATURES = {"first": Method.PREDICT, "large": Method.PREDICT, "slow": Method.PREDICT}
+LARGE, LONG = 1 << 26, 1 << 24  # bytes of the answers of `large` and `long`
+_SIGNATURES = {
+    "first": Method.PREDICT,
+    "large": Method.PREDICT,
+    "slow": Method.PREDICT,
+    "endless": Method.PREDICT,
+    "long": Method.PREDICT,
+}
 _SIGNATURES |= {"classes": Method.CLASSIFY}
 _INPUTS = {Method.PREDICT: "text", Method.CLASSIFY: "inputs"}
 
@@ -45,6 +51,9 @@ class Stub(Served):
 class _Predictor:
     def __init__(self):
         self.manifest = {
+            **dict.fromkeys(("parameters", "encoders", "precision"), 0),
+            "date": "2026-01-02",
+            "models": [],
             "signatures": {
                 name: {
                     "method": method,
@@ -52,21 +61,30 @@ class _Predictor:
                     "outputs": {},
                 }
                 for name, method in _SIGNATURES.items()
-            }
+            },
         }
 
-    def __call__(self, signature, /, **inputs):
+    def counted(self, signature, /, **inputs):
+        return self._answer(signature, **inputs), 0
+
+    def _answer(self, signature, /, **inputs):
         (rows,) = inputs.values()
         if signature == "slow":
             time.sleep(2)
-        if signature == "large":
-            return {"answer": np.array([b"x" * LARGE], object)}
+        if signature in ("large", "long"):
+            size = LARGE if signature == "large" else LONG
+            return {"answer": np.array([b"x" * size], object)}
         if signature == "classes":
             return {
                 "classes": np.array([[b"a"]] * len(rows), object),
                 "scores": np.ones([len(rows), 1], np.float32),
             }
         return {"answer": np.arange(len(rows), dtype=np.int32)}
+
+    def stream(self, signature, /, text):
+        while True:
+            yield "x" * 100
+            time.sleep(0.01)
 
     def close(self):
         pass
@@ -98,12 +116,13 @@ def main():
     for name in ("rest_port", "grpc_port"):
         parser.add_argument(f"--{name}", type=int)
     parser.add_argument("--idle", type=float, default=15)
+    parser.add_argument("--age", type=float, default=60)
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--requests", type=int, default=128)
     parser.add_argument("--descriptors", type=int)
     parser.add_argument("--token")
     options = parser.parse_args()
-    listening.IDLE = options.idle
+    listening.IDLE, listening.MAX_AGE = options.idle, options.age
     if options.descriptors:
         resource.setrlimit(resource.RLIMIT_NOFILE, (options.descriptors,) * 2)
     limits = RequestLimits(1024, 4 << 20, options.requests, options.seconds)

@@ -1,5 +1,6 @@
 """Who is let in: those who know the token, and no other websites."""
 
+import json
 import urllib.error
 import urllib.request
 
@@ -44,6 +45,17 @@ def test_the_page_is_secret_where_there_is_a_token(stub):
         urllib.request.urlopen(f"{server.rest}/")
     assert raised.value.code == 401 and "classes" not in raised.value.read().decode()
     assert raised.value.headers["www-authenticate"].startswith("Basic")
+
+
+def test_answers_of_the_framework_are_guarded(stub, usual_stub):
+    secret = stub(token="secret")
+    kinds = [("/nothing", None, 404), ("/v1/models/bert/", None, 404), ("/", b"", 405)]
+    for path, body, status in kinds:
+        assert usual_stub.get(path, body)[0] == status
+        assert usual_stub.get(path, body, Host="evil.com")[0] == 403
+        assert secret.get(path, body)[0] == 401
+        found, text = secret.get(path, body, Authorization="Bearer secret")
+        assert found == status and json.loads(text)["error"]
 
 
 def test_other_websites_are_refused(usual_stub):

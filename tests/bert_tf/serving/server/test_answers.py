@@ -37,10 +37,10 @@ class _Predictor:
         signature = {"method": Method.PREDICT, "inputs": {self._name: ["string", [None]]}}
         return {"signatures": {"only": signature}}
 
-    def __call__(self, signature, /, **inputs):
+    def counted(self, signature, /, **inputs):
         self._meanwhile("computation")
         assert signature == "only" and [*inputs] == [self._name]
-        return {"output": np.array([name.encode() for name in inputs], object)}
+        return {"output": np.array([name.encode() for name in inputs], object)}, 7
 
     def close(self):
         pass
@@ -146,19 +146,34 @@ def test_a_request_that_does_not_arrive_leaves_its_place(answerer):
     assert asyncio.run(_ask(answerer)) == b"1 [b'first']"
 
 
+@pytest.mark.parametrize("seconds", [0.0, -1.0])
+def test_a_client_that_waits_no_longer_is_not_answered(answerer, seconds):
+    computed = []
+
+    async def receive():
+        return _Request(lambda: computed.append(1))
+
+    with pytest.raises(RefusalError) as raised:
+        asyncio.run(answerer.answer(receive, seconds))
+    assert raised.value.fault is Fault.TIMEOUT
+    answerer._threads.submit(lambda: None).result(60)
+    assert not computed and asyncio.run(_ask(answerer)) == b"1 [b'first']"
+
+
 class _Embedder(_Predictor):
     manifest = {  # noqa: RUF012
+        "models": [],
         "signatures": {
             "vectors": {
                 "method": Method.PREDICT,
                 "inputs": {"text": ["string", [None]]},
                 "outputs": {"embedding": ["float32", [None, 2]]},
             }
-        }
+        },
     }
 
-    def __call__(self, signature, /, **inputs):
-        return {"embedding": np.ones([1, 2], np.float32)}
+    def counted(self, signature, /, **inputs):
+        return {"embedding": np.ones([1, 2], np.float32)}, 7
 
 
 def test_a_model_named_in_a_body_is_the_newest_when_that_has_arrived(answerer):

@@ -23,10 +23,10 @@ def test_connections_that_wait_are_closed(stub):
     head = attacks.request(framing="Content-Length: 100")
     # What each sends, and then again and again.
     begun = {
-        "nothing": (b"", b"\n"),
+        "nothing": (b"", b""),
         "half of a header": (b"GET /healthz HTTP/1.1\r\nHost: local", b"x"),
         "half of a body": (head + b'{"inst', b"x"),
-        "an answer": (b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n", b"\n"),
+        "an answer": (b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n", b""),
         "chunks without an end": (
             attacks.request(b"1\r\n{\r\n", framing="Transfer-Encoding: chunked"),
             b"0",

@@ -1,12 +1,16 @@
 """Embeddings as of OpenAI's interface, and texts in the order of their relevance."""
 
 import base64
+import datetime
 import json
 
 import numpy as np
 import pytest
 
 from bert_tf.serving import relevance
+from bert_tf.serving.server.answers import ModelResponse, RequestLimits
+from bert_tf.serving.server.openai import EmbeddingsRequest
+from bert_tf.serving.server.rerank import RerankRequest
 
 _TEXTS = ["The small model reads every layer.", "short"]
 
@@ -20,12 +24,71 @@ def test_embeddings_as_of_openai(served, predictor, dimensions):
     wanted = predictor("vector", text=_TEXTS)["embedding"][:, :dimensions]
     wanted = wanted / np.linalg.norm(wanted, axis=-1, keepdims=True)
     assert [item["index"] for item in found["data"]] == [0, 1] and found["model"] == "bert"
+    tokens = sum(
+        len(ids) + 2 for ids in predictor._loaded["vector"].plain.tokenizer.tokenize(_TEXTS)
+    )
+    assert found["usage"] == {"prompt_tokens": tokens, "total_tokens": tokens}
     np.testing.assert_allclose([item["embedding"] for item in found["data"]], wanted, atol=1e-5)
     _, text = served.get(
         "/v1/embeddings", json.dumps({**body, "encoding_format": "base64"}).encode()
     )
     coded = [base64.b64decode(item["embedding"]) for item in json.loads(text)["data"]]
     np.testing.assert_allclose([np.frombuffer(c, "<f4") for c in coded], wanted, atol=1e-5)
+
+
+def test_as_many_inputs_as_clients_of_openai_send_by_any_name(served):
+    body = {"model": "text-embedding-3-small", "input": ["x"] * 2048, "user": "y"}
+    status, text = served.get("/v1/embeddings", json.dumps(body).encode())
+    found = json.loads(text)
+    assert status == 200 and len(found["data"]) == 2048 and found["model"] == "bert"
+    body["input"].append("x")
+    served.check_refusal("/v1/embeddings", json.dumps(body).encode(), 413, "at most 2,048 at once")
+
+
+def test_models_as_of_openai(served, predictor):
+    status, text = served.get("/v1/models")
+    (model,) = json.loads(text)["data"]
+    made = datetime.datetime.fromtimestamp(model.pop("created"), datetime.UTC)
+    assert made.date().isoformat() == predictor.manifest["date"]
+    assert status == 200 and model == {"id": "bert", "object": "model", "owned_by": "bert-tf"}
+
+
+def _vectors(normalize):
+    task = {"name": "vector", "normalize": normalize}
+    signature = {"inputs": {"text": 0}, "outputs": {"embedding": 0}}
+    manifest = {"models": [{"tasks": [task]}], "signatures": {"vector": signature}}
+    limits = RequestLimits(8, 1000, 1, 1.0)
+    request = EmbeddingsRequest(b'{"input": "x", "dimensions": 2}', limits, manifest, "bert")
+    assert request.parse().signature == "vector"
+    outputs = {"embedding": np.array([[3, 4, 5]], np.float32)}
+    encoded = request.encode(ModelResponse(1, "vector", outputs, 7))
+    return json.loads(encoded)["data"][0]["embedding"]
+
+
+def test_vectors_of_dot_products_keep_their_length():
+    assert _vectors(normalize=True) == pytest.approx([0.6, 0.8])
+    assert _vectors(normalize=False) == [3, 4]
+
+
+@pytest.mark.parametrize(("activation", "scale"), [(None, 1), ("sigmoid", 1), ("identity", 0)])
+def test_scores_of_one_label_pass_their_activation(activation, scale):
+    task = {"name": "rank", "shape": "regression", "labels": []}
+    task |= {"activation": activation} if activation else {}
+    signature = {"inputs": {"text_a": 0, "text_b": 0}, "outputs": {"score": 0}}
+    manifest = {"models": [{"tasks": [task]}], "signatures": {"rank": signature}}
+    body = b'{"query": "x", "documents": ["a", "b", "c", "d"]}'
+    request = RerankRequest(body, RequestLimits(8, 1000, 1, 1.0), manifest, "bert")
+    assert request.parse().signature == "rank"
+    logits = np.array([-11.5, 20.25, -11.0, 20.5], np.float32)  # negative ones do not tie
+    found = json.loads(request.encode(ModelResponse(1, "rank", {"score": logits}, 7)))
+    assert [result["index"] for result in found["results"]] == [3, 1, 2, 0]
+    assert found["usage"] == {"total_tokens": 7}
+    scores = np.array([result["relevance_score"] for result in found["results"]])
+    wanted = logits[[3, 1, 2, 0]].astype(float)
+    if scale:
+        wanted = 1 / (1 + np.exp(-wanted))
+        assert (np.diff(scores) < 0).all() and scores[-1] > 0 and scores[0] < 1
+    np.testing.assert_allclose(scores, wanted, rtol=1e-12)
 
 
 @pytest.mark.parametrize("more", [{}, {"top_n": 2, "return_documents": True}], ids=str)
@@ -74,7 +137,12 @@ def test_relevance_by_a_model_of_choices(predictor):
 @pytest.mark.parametrize(
     ("path", "body", "status", "words"),
     [
-        ("/v1/rerank", b'{"model": "gpt", "query": "x", "documents": []}', 404, "Unknown model"),
+        (
+            "/v1/rerank",
+            b'{"query": "x", "documents": ["y"], "rank_fields": []}',
+            400,
+            "`rank_fields`",
+        ),
         ("/v1/rerank", b'{"model": "bert", "query": "x"}', 400, "field `documents`"),
         (
             "/v1/rerank",
@@ -82,7 +150,11 @@ def test_relevance_by_a_model_of_choices(predictor):
             400,
             '"documents" must be a list of texts',
         ),
-        ("/v1/embeddings", b'{"model": "gpt", "input": "x"}', 404, "Unknown model 'gpt'"),
+        ("/v1/embeddings", b'{"input": [1, 2]}', 400, "check_embedding_ctx_length=False"),
+        ("/v1/embeddings", b'{"input": [[1, 2], [3]]}', 400, "token ids"),
+        ("/v1/embeddings", b'{"input": "x", "task": "y"}', 400, "unknown field `task`"),
+        ("/v1/embeddings", b'{"input": "x", "encoding_format": "z"}', 400, "$.encoding_format"),
+        ("/v1/embeddings", b'{"input": "x", "dimensions": 0}', 400, "$.dimensions"),
         ("/v1/embeddings", b'{"model": "bert"}', 400, "missing required field `input`"),
         ("/v1/embeddings", b'{"model": "bert", "input": []}', 400, '"input" must be a text'),
         (

@@ -154,8 +154,8 @@ def test_what_is_told_of_the_model(served):
         ("/v1/models/bert:guess", b"{}", 404, "Methods are"),
         ("/v1/models/bert:predict", None, 400, "Ask for predict by POST"),
         ("/v1/models/bert/versions/7:stream", None, 400, "Ask for stream by POST"),
-        ("/v1/models/bert:predict", b"[1", 400, "not a JSON object"),
-        ("/v1/models/bert:predict", b"\xff", 400, "not a JSON object"),
+        ("/v1/models/bert:predict", b"[1", 400, "is invalid"),
+        ("/v1/models/bert:predict", b"\xff", 400, "is invalid"),
         ("/v1/models/bert:predict", b'{"signature_name": "mood"}', 400, 'either "instances"'),
         (
             "/v1/models/bert:classify",

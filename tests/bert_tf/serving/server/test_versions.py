@@ -5,6 +5,7 @@ import shutil
 
 import pytest
 
+from bert_tf.export.saved_model import newest
 from bert_tf.serving.server.faults import RefusalError
 from bert_tf.serving.server.versions import Versions, VersionState, newest_complete
 from pipelines.common.errors import InputError
@@ -154,6 +155,47 @@ def test_numbers_beyond_int64_are_no_versions(tmp_path, caplog):
     assert folder.served(polls=3) == {7}
     assert [version.number for version in folder.versions.known] == [7]
     assert caplog.text.count("9" * 20) == 1
+
+
+def test_what_is_not_a_folder_is_not_a_version(tmp_path, caplog):
+    folder = _Folder(tmp_path)
+    folder.put(3)
+    (tmp_path / "7").touch()
+    os.mkfifo(tmp_path / "8")
+    (tmp_path / "9").symlink_to("nowhere")
+    assert folder.served(polls=3) == {3}
+    assert [version.number for version in folder.versions.known] == [3]
+    for number in (7, 8, 9):
+        assert caplog.text.count(f"/{number}: is not a version") == 1
+    assert newest(str(tmp_path)).endswith("/3")
+
+
+def test_a_version_that_cannot_be_searched_does_not_stop_the_others(tmp_path, caplog):
+    folder = _Folder(tmp_path)
+    folder.put(1)
+    folder.put(2)
+    with open(os.fsencode(tmp_path / "2") + b"/\xff", "wb"):
+        pass
+    assert folder.served(polls=20) == {1}
+    assert caplog.text.count("version 2 is not served") == 1
+    os.remove(os.fsencode(tmp_path / "2") + b"/\xff")
+    assert folder.served(polls=20) == {2}
+
+
+def test_versions_that_were_removed_are_forgotten(tmp_path):
+    folder = _Folder(tmp_path)
+    for number in (1, 2, 3):
+        folder.put(number)
+        folder.served()
+    folder.put(4, InputError("damaged"))
+    assert folder.served() == {3} and len(folder.versions.known) == 4
+    for number in (1, 4):
+        folder.remove(number)
+    folder.served()
+    assert [version.number for version in folder.versions.known] == [3, 2]
+    folder.remove(3)  # served until another one is
+    folder.served(polls=2)
+    assert [version.number for version in folder.versions.known] == [2]
 
 
 def test_the_newest_complete_version_is_found(two_tasks, tmp_path):
