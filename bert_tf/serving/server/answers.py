@@ -223,12 +223,12 @@ class Answerer:
         Raises:
           RefusalError: there is none.
         """
-        self._take(self._places)
+        try:
+            _take(self._places)
+        except RefusalError as error:
+            self._count(RunningRequest(0), error)
+            raise
         return self._places.release
-
-    def _take(self, places: threading.BoundedSemaphore) -> None:
-        if not places.acquire(blocking=False):
-            raise RefusalError(Fault.BUSY, "Too many requests at once; ask again later.")
 
     async def answer(
         self, receive: Callable[[], Awaitable[EncodedRequest]], seconds: float | None = None
@@ -291,7 +291,7 @@ class Answerer:
         work: Callable[[EncodedRequest], _T],
     ) -> Future[_T]:
         """Receives a request, and works on it in a thread."""
-        self._take(self._free_threads)
+        _take(self._free_threads)
         try:
             done = self._threads.submit(work, await self._in_time(job, receive()))
         except BaseException:
@@ -386,6 +386,11 @@ class Answerer:
         """Waits until all requests are answered."""
         self._threads.shutdown()
         self.versions.close()
+
+
+def _take(places: threading.BoundedSemaphore) -> None:
+    if not places.acquire(blocking=False):
+        raise RefusalError(Fault.BUSY, "Too many requests at once; ask again later.")
 
 
 def signature_of(predictor: Predictor, spec: ModelSpec) -> str:

@@ -43,7 +43,6 @@ class NamedModelRequest(EncodedRequest, Generic[BodyT]):
     Attributes:
       body_type: the type of the body.
       body: what the client sent.
-      name: of the model.
     """
 
     body_type: ClassVar[type]

@@ -132,6 +132,7 @@ def test_a_place_is_held_until_an_answer_is_received(server):
         assert server.memory - memory < 8 * 3 * LONG  # the output, JSON, and what is sent
         assert len(attacks.rest_of(opened[0])) > LONG
         _wait_for_a_place(server)
+    assert 'reason="busy",signature="unknown"' in server.get("/metrics")[1]
 
 
 def _named(kind, padding=0):
