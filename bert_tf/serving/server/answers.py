@@ -17,24 +17,22 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
 import numpy as np
-import prometheus_client as prometheus
 from absl import logging
 
 from bert_tf.serving import scheduler
 from bert_tf.serving.predictor import Predictor
 from bert_tf.serving.saved_model_session import Outputs
 from bert_tf.serving.server.faults import Fault, RefusalError
+from bert_tf.serving.server.metrics import UNKNOWN, Metrics
 from bert_tf.serving.server.versions import Version, Versions
 from bert_tf.tasks.signatures import Method
 from pipelines.common.errors import InputError
 from pipelines.common.machine import cores
 
 _T = TypeVar("_T")
-_UNKNOWN = "unknown"  # in metrics, the signature of a request before it is parsed
 # Texts of one request are padded to the longest: the padded batch may have so many times the bytes
 # of a request.
 _MAX_PADDING = 4
-_BUCKETS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30)  # seconds
 
 
 @dataclasses.dataclass(frozen=True)
@@ -154,42 +152,13 @@ class EncodedRequest(abc.ABC):
         """The encoded response."""
 
 
-class Metrics:
-    """Counts of requests by signature, for Prometheus; `waiting` counts waiting sequences."""
-
-    def __init__(self, waiting: Callable[[], int]):
-        self._registry = prometheus.CollectorRegistry()
-        self.answered = prometheus.Histogram(
-            "bert_tf_request_seconds",
-            "Time of requests that were answered.",
-            ["signature"],
-            buckets=_BUCKETS,
-            registry=self._registry,
-        )
-        self.refused = prometheus.Counter(
-            "bert_tf_refused_requests",
-            "Requests that were not answered, by the reason.",
-            ["signature", "reason"],
-            registry=self._registry,
-        )
-        prometheus.Gauge(
-            "bert_tf_waiting_sequences",
-            "Sequences that wait to be computed.",
-            registry=self._registry,
-        ).set_function(waiting)
-
-    def text(self) -> bytes:
-        """All counts, in Prometheus' format."""
-        return prometheus.generate_latest(self._registry)
-
-
 class RunningRequest:
     """A request that is being answered, with its times and, once it is known, its signature."""
 
     def __init__(self, seconds: float):
         self.begin, self.seconds = time.monotonic(), seconds
         self.end = self.begin + seconds
-        self.signature = _UNKNOWN
+        self.signature = UNKNOWN
 
     def late(self) -> RefusalError:
         """The refusal at the end of its time."""

@@ -15,11 +15,11 @@ from bert_tf.serving.server import rest, rpc
 from bert_tf.serving.server.answers import (
     Answerer,
     EncodedRequest,
-    Metrics,
     ModelSpec,
     RequestLimits,
 )
 from bert_tf.serving.server.faults import Fault, RefusalError
+from bert_tf.serving.server.metrics import Metrics
 from bert_tf.serving.server.versions import Version, Versions, VersionState
 from bert_tf.tasks.signatures import Method
 from tests.bert_tf.serving.server import asgi

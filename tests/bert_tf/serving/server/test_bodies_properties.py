@@ -19,8 +19,9 @@ from bert_tf.export import saved_model
 from bert_tf.serving.credentials import Identity
 from bert_tf.serving.predictor import Predictor
 from bert_tf.serving.server import rest, rpc
-from bert_tf.serving.server.answers import Answerer, Metrics, RequestLimits
+from bert_tf.serving.server.answers import Answerer, RequestLimits
 from bert_tf.serving.server.faults import Fault, RefusalError
+from bert_tf.serving.server.metrics import Metrics
 from bert_tf.serving.server.versions import Versions
 from tests import strategies
 from tests.bert_tf.serving.server import asgi

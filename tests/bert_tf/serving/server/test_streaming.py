@@ -8,8 +8,9 @@ import pytest
 
 from bert_tf.serving.credentials import Identity
 from bert_tf.serving.server import rest, streaming
-from bert_tf.serving.server.answers import Answerer, Metrics, RequestLimits
+from bert_tf.serving.server.answers import Answerer, RequestLimits
 from bert_tf.serving.server.faults import Fault
+from bert_tf.serving.server.metrics import Metrics
 from bert_tf.serving.server.versions import Version, Versions, VersionState
 from bert_tf.tasks.signatures import Method
 from pipelines.common.errors import InputError
