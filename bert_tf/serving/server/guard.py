@@ -11,7 +11,7 @@ from bert_tf.serving.credentials import Identity
 from bert_tf.serving.server.answers import Answerer
 from bert_tf.serving.server.faults import Fault, RefusalError
 
-HEALTH, PAGE = "/healthz", "/"
+HEALTH, PAGE, EMBEDDINGS = "/healthz", "/", "/v1/embeddings"
 JSON_TYPE = "application/json"
 _BASIC = 'Basic realm="any user; the token as the password"'
 _LOCAL = ("localhost", "127.0.0.1", "[::1]")
@@ -43,7 +43,7 @@ class Guard:
             self._check_token(headers.get("authorization", ""), path)
             release = self._answerer.take_place()
         except RefusalError as error:
-            response = refusal(error)
+            response = refusal(error, path)
             if error.fault is Fault.UNAUTHORIZED:
                 response.headers["www-authenticate"] = _BASIC if path == PAGE else "Bearer"
             return await response(scope, receive, send)
@@ -59,9 +59,10 @@ class Guard:
             raise RefusalError(Fault.UNAUTHORIZED, "This server requires a bearer token.")
 
 
-def refusal(error: RefusalError) -> JSONResponse:
-    """The answer to a request that is refused."""
-    return JSONResponse({"error": error.message}, error.fault.http)
+def refusal(error: RefusalError, path: str) -> JSONResponse:
+    """The answer to a request that is refused; clients of OpenAI expect an object."""
+    found = {"message": error.message, "type": error.fault.name.lower()}
+    return JSONResponse({"error": found if path == EMBEDDINGS else error.message}, error.fault.http)
 
 
 def check_site(names: frozenset[str], method: str, headers: Mapping[str, str]) -> None:

@@ -29,7 +29,7 @@ from bert_tf.serving.server.answers import (
     RequestLimits,
 )
 from bert_tf.serving.server.faults import Fault, RefusalError
-from bert_tf.serving.server.guard import HEALTH, JSON_TYPE, PAGE, Guard, refusal
+from bert_tf.serving.server.guard import EMBEDDINGS, HEALTH, JSON_TYPE, PAGE, Guard, refusal
 from bert_tf.serving.server.openai import EmbeddingsRequest, NamedModelRequest
 from bert_tf.serving.server.rerank import RerankRequest
 from bert_tf.tasks.signatures import Method
@@ -40,7 +40,7 @@ _METHODS = {
     "regress": Method.REGRESS,
 }
 _BY_NAME: dict[str, type[NamedModelRequest[Any]]] = {
-    "/v1/embeddings": EmbeddingsRequest,
+    EMBEDDINGS: EmbeddingsRequest,
     "/v1/rerank": RerankRequest,
 }
 _PLACES = ("/v1/models/{model}", "/v1/models/{model}/versions/{version}")
@@ -219,7 +219,7 @@ def _json_response(message: Any) -> Response:
 
 
 async def _refused(request: Request, error: Any) -> Response:
-    return refusal(error)
+    return refusal(error, request.scope["path"])
 
 
 async def _failed(request: Request, error: Any) -> Response:

@@ -49,7 +49,8 @@ class Served:
     def check_refusal(self, path, body, status, words):
         """Checks that a request is refused with a status, and with these words in one line."""
         found, text = self.get(path, body)
-        message = json.loads(text)["error"]
+        error = json.loads(text)["error"]
+        message = error if isinstance(error, str) else error["message"]
         assert (found, words in message) == (status, True), (found, message)
         assert "\n" not in message
 
