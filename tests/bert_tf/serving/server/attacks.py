@@ -13,9 +13,14 @@ PREDICT, CLASSIFY = "/v1/models/bert:predict", "/v1/models/bert:classify"
 SMALL = b'{"instances": ["x"]}'
 
 
-def connect(server):
-    """A connection on which nothing was sent."""
-    return socket.create_connection(("127.0.0.1", server.rest_port), 60)
+def connect(server, buffer=None):
+    """A connection on which nothing was sent; buffer: bytes that arrive without being read."""
+    connection = socket.socket()
+    if buffer:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
+    connection.settimeout(60)
+    connection.connect(("127.0.0.1", server.rest_port))
+    return connection
 
 
 def send(server, data):

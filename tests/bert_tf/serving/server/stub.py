@@ -23,7 +23,7 @@ from tests import commands
 from tests.bert_tf.serving.server.served import Served
 from tests.ports import free_ports
 
-LARGE, LONG = 1 << 26, 1 << 24  # bytes of the answers of `large` and `long`
+LARGE, LONG = 1 << 26, 1 << 23  # bytes of the answers of `large` and `long`
 _SIGNATURES = {
     "first": Method.PREDICT,
     "large": Method.PREDICT,
