@@ -193,7 +193,8 @@ class _RestInterface:
         """The model, as clients of OpenAI list it."""
         with self.answerer.versions.use(None) as version:
             assert version.predictor is not None  # it is available
-            made = datetime.datetime.fromisoformat(f"{version.predictor.manifest['date']}T00Z")
+            manifest: Mapping[str, Any] = version.predictor.manifest
+        made = datetime.datetime.fromisoformat(f"{manifest['date']}T00Z")
         entry = {"id": self.answerer.name, "object": "model", "created": int(made.timestamp())}
         return JSONResponse({"object": "list", "data": [{**entry, "owned_by": "bert-tf"}]})
 
