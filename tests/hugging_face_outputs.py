@@ -91,12 +91,11 @@ def generate(folder, inputs, settings, outputs):
     for number, options in enumerate(settings):
         config = transformers.GenerationConfig(do_sample=False, **options)
         mask = torch.ones_like(prompts)
-        begun, given = prompts, {}
-        if model.config.is_encoder_decoder:  # what the decoder reads before it writes
-            begun = torch.tensor([[model.config.decoder_start_token_id, model.config.bos_token_id]])
-            given = {"decoder_input_ids": begun.expand(len(prompts), -1)}
-        ids = model.generate(prompts, attention_mask=mask, generation_config=config, **given)
-        new = ids[:, begun.shape[1] :].numpy()
+        ids = model.generate(prompts, attention_mask=mask, generation_config=config)
+        # The decoder of a BART reads the end token, and its first new token is forced.
+        forced = config.forced_bos_token_id is not None
+        new = ids[:, 1 + forced if model.config.is_encoder_decoder else prompts.shape[1] :].numpy()
+        options["max_new_tokens"] -= forced
         rest = ((0, 0), (0, options["max_new_tokens"] - new.shape[1]))
         found[str(number)] = np.pad(new, rest, constant_values=options["pad_token_id"])
     np.savez(outputs, **found)

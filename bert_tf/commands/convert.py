@@ -12,7 +12,7 @@ import dataclasses
 
 from absl import flags
 
-from bert_tf.commands.flag_texts import FORMATS
+from bert_tf.commands.flag_texts import FORMATS, MAX_LENGTH_HELP
 from pipelines.commands.shared_flags import TokenizerFlags
 from pipelines.common import flag_types
 from pipelines.common.flag_types import Group
@@ -36,6 +36,9 @@ with flag_types.group(Group.MODEL):
         None,
         "The kind of its task, if the model of another program does not specify it: mrpc, pair, "
         "squad2, or another of `bert-tf finetune --task`. Not given: as the model specifies.",
+    )
+    _MAX_LENGTH = flags.DEFINE(
+        flag_types.NumberParser(int, minimum=8), "max_length", None, MAX_LENGTH_HELP
     )
 _VOCAB = flags.DEFINE_string(
     "vocab",
@@ -74,6 +77,8 @@ def main() -> None:
         model = model.only(_TASK.value)
     if _KIND.value:
         model = dataclasses.replace(model, tasks=(tasks.of_kind(model.task(), _KIND.value),))
+    if _MAX_LENGTH.value:
+        model = model.with_max_length(_MAX_LENGTH.value)
     weights.write(model, _OUTPUT.value, formats.Format(_FORMAT.value))
     names = ", ".join(task["name"] for task in model.tasks) or "none"
     print(f"{_OUTPUT.value}: written as {_FORMAT.value}; heads of tasks: {names}")

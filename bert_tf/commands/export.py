@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from absl import flags
 
-from bert_tf.commands.flag_texts import DEV_HELP, MAX_LOSS_HELP, TASKS_HELP
+from bert_tf.commands.flag_texts import DEV_HELP, MAX_LENGTH_HELP, MAX_LOSS_HELP, TASKS_HELP
 from bert_tf.generation.settings import GenerationSettings
 from bert_tf.serving.plan import Precision
 from pipelines.common import flag_types
@@ -36,13 +36,20 @@ _DEV = flags.DEFINE_string("dev", "", DEV_HELP)
 _MAX_LOSS = flags.DEFINE(
     flag_types.NumberParser(float, minimum=0), "max_loss", 0.005, MAX_LOSS_HELP
 )
+_MAX_LENGTH = flags.DEFINE(
+    flag_types.NumberParser(int, minimum=8), "max_length", None, MAX_LENGTH_HELP
+)
 GenerationSettings.define_flags()
 
 
-def _with_generation(source: "ModelSource", given: dict[str, Any]) -> "ModelSource":
-    """A model with the given settings, if it generates text."""
+def _with_flags(source: "ModelSource", given: dict[str, Any]) -> "ModelSource":
+    """A model with the given settings, if it generates text, and with the given length."""
     if source.task:
-        return dataclasses.replace(source, task=source.task.with_generation(given))
+        task = source.task.with_generation(given)
+        if length := _MAX_LENGTH.value:
+            source.bundle.config.check_length(length)
+            task = dataclasses.replace(task, max_length=length)
+        return dataclasses.replace(source, task=task)
     if source.generation is None:
         return source
     return dataclasses.replace(source, generation=dataclasses.replace(source.generation, **given))
@@ -57,7 +64,7 @@ def main() -> None:
     if _DEV.value and precision is Precision.FLOAT32:
         raise InputError("--dev: is for a lower --precision, which is scored on it; leave it out.")
     given, entries = GenerationSettings.given_by_flags(), path_lists.entries(_TASKS.value)
-    found = [_with_generation(source, given) for source in sources.find(entries)]
+    found = [_with_flags(source, given) for source in sources.find(entries)]
     writers = [source.task.generation if source.task else source.generation for source in found]
     if given and not any(writers):
         raise InputError(f"--{min(given)}: none of the models generates text; leave it out.")

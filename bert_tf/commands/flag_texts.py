@@ -14,6 +14,10 @@ DEV_HELP = (
     "Labelled files as TASK=FILE, separated by commas or blanks, on which a lower --precision "
     "must keep the scores. Not given: only for float32."
 )
+MAX_LENGTH_HELP = (
+    "Maximum number of tokens in a sequence, special tokens included; longer texts are cut, or "
+    "read in several parts. Not given: as in training, or as the folder of another program states."
+)
 MAX_LOSS_HELP = (
     "Maximum loss of a task's main metric, whose best value is 1, with a lower --precision."
 )

@@ -10,7 +10,12 @@ Other models are read as data.
 
 from absl import flags
 
-from bert_tf.commands.flag_texts import COLUMNS_HELP, ENCODING_HELP, HEADER_HELP
+from bert_tf.commands.flag_texts import (
+    COLUMNS_HELP,
+    ENCODING_HELP,
+    HEADER_HELP,
+    MAX_LENGTH_HELP,
+)
 from bert_tf.serving.plan import AUTO, EngineName
 from pipelines.common import command_line, flag_types
 from pipelines.common.flag_types import Group
@@ -45,6 +50,9 @@ _KIND = flags.DEFINE_string(
     "The kind of the file, one of `bert-tf finetune --task`, such as ax for a model of mnli. Not "
     "given: that of the model.",
 )
+_MAX_LENGTH = flags.DEFINE(
+    flag_types.NumberParser(int, minimum=8), "max_length", None, MAX_LENGTH_HELP
+)
 _COLUMNS = flags.DEFINE_list("columns", [], COLUMNS_HELP)
 _HEADER = flags.DEFINE_bool("header", None, HEADER_HELP)
 _ENCODING = flags.DEFINE_string("encoding", "utf-8", ENCODING_HELP)
@@ -65,6 +73,7 @@ def main() -> None:
         _LABELLED.value,
         _HEADER.value,
         _ENCODING.value,
+        _MAX_LENGTH.value,
     )
     written, metrics = file_prediction.predict_file(
         _MODEL.value.rstrip("/"), request, _OUTPUT.value, _TASK.value, _ENGINE.value

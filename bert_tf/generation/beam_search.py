@@ -2,7 +2,7 @@
 
 A sequence that ends is scored by its log-probability divided by its length to the power of
 `length_penalty`. The search of a row stops once its best running beam, scored at its current
-length, is not better than its worst ended one.
+length, is not better than its worst ended one; with `early_stopping`, once all beams have ended.
 """
 
 from typing import Any, NamedTuple
@@ -69,7 +69,8 @@ class BeamSearch(Search):
 
     def _choose(self, logits: tf.Tensor, state: BeamState) -> BeamState:
         """Extends beams by a token, given the logits [rows * beams, vocab_size] of the next."""
-        beams, size = self._settings.beams, self._settings.max_new_tokens
+        settings = self._settings
+        beams, size = settings.beams, settings.max_new_tokens
         rows = tf.shape(state.running)[0]
         flat = tf.reshape(state.running, [-1, size])[:, : state.count]
         logits = self._allowed(tf.nn.log_softmax(logits), state.prompt, flat)
@@ -92,7 +93,7 @@ class BeamSearch(Search):
         inner = self._decoder.reordered(state.decoder, tf.reshape(order, [-1]))
 
         # Only the best `beams` candidates may end, and only while the row is open.
-        length = tf.cast(count, tf.float32) ** self._settings.length_penalty
+        length = tf.cast(count + self._decoder.forced, tf.float32) ** settings.length_penalty
         may_end = ends & (tf.range(2 * beams) < beams) & state.open[:, tf.newaxis]
         new_scores = tf.where(may_end, top.values / length, _WORST)
         merged = tf.concat([state.ended_scores, new_scores], 1)
@@ -100,6 +101,8 @@ class BeamSearch(Search):
         ended = tf.gather(tf.concat([state.ended, extended], 1), best.indices, batch_dims=1)
         # A row is closed when every place is taken by a better sequence than any to come.
         hopeful = running_scores[:, 0] / length > best.values[:, -1]
+        if settings.early_stopping:
+            hopeful &= best.values[:, -1] < _WORST / 2  # a place is free
         return BeamState(
             state.prompt,
             count,

@@ -22,9 +22,12 @@ class Decoder(Protocol[StateT]):
 
     Attributes:
       continues: Whether they continue their prompts; else prompts are sources of other texts.
+      forced: Number of tokens at the beginning of a result that are not chosen, but count in its
+        length in beam search.
     """
 
     continues: ClassVar[bool] = True
+    forced: int = 0
 
     def begin(self, ids: tf.Tensor, mask: tf.Tensor) -> tuple[tf.Tensor, StateT]:
         """Reads prompts.
@@ -116,6 +119,7 @@ class SourceDecoder(Decoder[SourceState]):
     ):
         self._encoder, self._token_logits = encoder, token_logits
         self._start_ids, self._dtype = list(start_ids), dtype
+        self.forced = len(start_ids) - 1  # without what the decoder reads before the result
 
     def begin(self, ids: tf.Tensor, mask: tf.Tensor) -> tuple[tf.Tensor, SourceState]:
         caches = self._encoder.read(EncoderInputs(ids, mask, None), self._dtype)

@@ -66,9 +66,15 @@ class Search(abc.ABC):
         """The scores [rows, tokens] with minus infinity where a token may not come next."""
         if not self._decoder.continues:  # results may repeat what is in their sources
             prompt = Prompt(prompt.ids[:, :0], prompt.mask[:, :0])
-        return scores.allowed(
+        found = scores.allowed(
             logits[:, : self._tokens], prompt, tokens, self._settings, self._end_id, self._never
         )
+        if self._decoder.continues:
+            return found
+        # A result that reaches the limit ends there, as BART's `forced_eos_token_id` has it.
+        is_last = tf.shape(tokens)[1] == self._settings.max_new_tokens - 1
+        forced = tf.one_hot(self._end_id, self._tokens, 0.0, found.dtype.min)
+        return tf.where(is_last, forced[tf.newaxis], found)
 
 
 class SearchState(NamedTuple):

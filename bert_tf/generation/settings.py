@@ -33,6 +33,9 @@ class GenerationSettings(Settings):
     length_penalty: float = setting(
         1.0, "Beam search divides the log-probability of a text by its length to this power."
     )
+    early_stopping: bool = setting(
+        False, "Beam search of a text stops as soon as as many beams as there are have ended."
+    )
     unique_ngram: int = setting(
         0,
         "No sequence of this many tokens may occur twice, a prompt (but not a source) included; "
@@ -54,6 +57,8 @@ class GenerationSettings(Settings):
             raise InputError(
                 "--beams and --temperature: beam search does not sample; leave one of them out."
             )
+        if self.early_stopping and self.beams == 1:
+            raise InputError("--early_stopping is for beam search; give --beams, too.")
         if self.min_new_tokens > self.max_new_tokens:
             raise InputError(
                 f"--min_new_tokens={self.min_new_tokens} is above "

@@ -62,6 +62,7 @@ class BertConfig(EncoderConfig):
     pre_norm: Flag = _option(False)  # LayerNorm before each sub-layer and after the last (GPT-2)
     vocab_transform: Flag = _option(True)  # dense, norm, bias at the output vocabulary (not in GPT)
     pooler_act: str | None = _option("tanh")  # None: no pooler; a token's vector is used
+    pool_first: Flag = _option(False)  # the first token's vector, even if causal (transformers)
     pooler_dropout: Rate = _option(0.0)  # dropout before the pooler, as in RoBERTa's heads
     head_dropout: Rate | None = _option(None)  # dropout of task heads; None: hidden_dropout_prob
     generator_size: Positive | None = _option(None)  # ELECTRA's generator: width / ours
@@ -100,7 +101,7 @@ class BertConfig(EncoderConfig):
             )
         for name in (
             *("causal", "shared_layers", "pre_norm", "embedding_size", "generator_size"),
-            "vocab_transform",
+            *("vocab_transform", "pool_first"),
         ):
             if getattr(self, name):
                 raise InputError(f"{name} does not go with num_decoder_layers.")
@@ -152,7 +153,7 @@ class BertConfig(EncoderConfig):
     @property
     def pools_last(self) -> bool:
         """Whether the vector of a sequence is that of its last token, which has seen the others."""
-        return self.causal or self.num_decoder_layers > 0
+        return (self.causal and not self.pool_first) or self.num_decoder_layers > 0
 
     @property
     def embedding_width(self) -> int:

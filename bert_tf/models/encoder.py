@@ -128,7 +128,7 @@ class BertEncoder(Encoder):
         *lower, last = self._stack
         for block in lower:
             x, _ = block(x, bias, rows=rows)
-        first, _ = last(x, bias, rows=rows, first_only=True)
+        first, _ = last(x, bias[:, :, :1], rows=rows, first_only=True)
         return self.pooler(self._finish(first))
 
     def embed(

@@ -41,6 +41,7 @@ class PredictionRequest:
       labelled: whether to read its labels, and to score the predictions.
       header: whether the first line of a table names its columns; None: detected.
       encoding: the encoding of the file.
+      max_length: maximum number of tokens in a sequence; None: that of the task.
     """
 
     path: str
@@ -49,6 +50,7 @@ class PredictionRequest:
     labelled: bool = False
     header: bool | None = None
     encoding: str = UTF8
+    max_length: int | None = None
 
 
 def predict_file(
@@ -75,7 +77,7 @@ def predict_file(
       InputError: the model does not have the task, the file is bad, or the output folder holds
         something other than predictions.
     """
-    task, predict = open_task(model, task_name, request.kind, engine)
+    task, predict = open_task(model, task_name, request.kind, engine, request.max_length)
     if not output:
         folder = "." if saved_model.is_export(model) else formats.folder_of(model)
         output = f"{folder}/predictions/{task.name}"
@@ -100,6 +102,7 @@ def open_task(
     task_name: str | None = None,
     kind: str | None = None,
     engine: str = EngineName.TENSORFLOW,
+    max_length: int | None = None,
 ) -> tuple[Task, _Predict]:
     """A task of a model, and its function from examples to predictions.
 
@@ -108,13 +111,18 @@ def open_task(
       task_name: one of several tasks of the model.
       kind: of the task, if the model of another program does not have it.
       engine: of an export.
+      max_length: as for `PredictionRequest`.
 
     Raises:
-      InputError: the model does not have the task.
+      InputError: the model does not have the task, or too few positions.
     """
-    if saved_model.is_export(model):
-        return _open_export(model, task_name, engine)
-    return _open(model, task_name, kind)
+    if not saved_model.is_export(model):
+        return _open(model, task_name, kind, max_length)
+    if max_length:
+        raise InputError(
+            f"--max_length: is part of an export such as {model}; export the model again with it."
+        )
+    return _open_export(model, task_name, engine)
 
 
 def _marks_predictions(manifest: str) -> bool:
@@ -160,9 +168,13 @@ def _open_export(path: str, task_name: str | None, engine: str) -> tuple[Task, _
     return task, lambda examples: predictor.predict(task, examples, progress)
 
 
-def _open(folder: str, task_name: str | None, kind: str | None) -> tuple[Task, _Predict]:
+def _open(
+    folder: str, task_name: str | None, kind: str | None, max_length: int | None
+) -> tuple[Task, _Predict]:
     """A task of a fine-tuned model, and its function from examples to predictions."""
     bundle = weights.read(folder)
+    if max_length:
+        bundle = bundle.with_max_length(max_length)
     if not bundle.tasks:
         raise InputError(
             f"{folder}: has no task to predict for; fine-tune it for one first (make finetune). "

@@ -116,7 +116,9 @@ class Bundle:
     def generates(self) -> bool:
         """Whether it is a language model: it writes from left to right."""
         config = self.config
-        if not (isinstance(config, BertConfig) and config.pools_last) or self.tasks:
+        if not isinstance(config, BertConfig) or self.tasks:
+            return False
+        if not (config.causal or config.num_decoder_layers):
             return False
         return self.has(MASKED_LM) or not config.vocab_transform
 
@@ -250,6 +252,13 @@ class Bundle:
             if not key.startswith(HEADS) or key.startswith(f"{HEADS}{name}/")
         }
         return dataclasses.replace(self, tasks=(self.task(name),), weights=kept)
+
+    def with_max_length(self, length: int) -> "Bundle":
+        """A copy whose tasks read so many tokens; an InputError if the positions do not suffice."""
+        self.config.check_length(length)
+        return dataclasses.replace(
+            self, tasks=tuple({**task, "max_length": length} for task in self.tasks)
+        )
 
     def task(self, name: str | None = None) -> Mapping[str, Any]:
         """The description of a task; without a name, of the only one.

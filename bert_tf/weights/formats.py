@@ -9,6 +9,7 @@ from typing import Any
 from absl import logging
 
 from bert_tf import tasks
+from bert_tf.models.config import BertConfig
 from bert_tf.models.elmo_config import ElmoConfig
 from bert_tf.models.families import FAMILIES, ModelFamily
 from bert_tf.weights import (
@@ -176,8 +177,9 @@ def _check_heads(model: Bundle, target: str) -> None:
             )
         # In families that are always causal, other programs use the last token, too.
         family = FAMILIES.get(model.config.model_type, ModelFamily())
+        last = isinstance(model.config, BertConfig) and model.config.pools_last
         causal = model.config.causal and not family.values.get("causal")
-        if causal and task.reads_pooled:
+        if causal and last and task.reads_pooled:
             raise InputError(
                 f"{model.place}: {task.name} reads the last token, as the model is causal, but "
                 f"programs that read {target} use the first one; write it as bert_tf."

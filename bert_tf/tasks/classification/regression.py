@@ -2,9 +2,10 @@
 
 import dataclasses
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
+import scipy.special
 import scipy.stats
 import tensorflow as tf
 
@@ -29,13 +30,28 @@ class Regression(TextTask):
 
     Attributes:
       bounds: the lowest and the highest score, to which predictions in files are clipped.
+      activation: what makes the logit a score; a sigmoid in rerankers of other programs.
     """
 
     shape: ClassVar[str] = "regression"
+    described: ClassVar[tuple[str, ...]] = (*TextTask.described, "activation")
     main_metric = "pearson_spearman"
     units = 1  # the score
 
     bounds: tuple[float, float] | None = None
+    activation: Literal["identity", "sigmoid"] = "identity"
+
+    def describe(self) -> dict[str, Any]:
+        """As usual; `activation` if there is one."""
+        found = super().describe()
+        return {k: v for k, v in found.items() if (k, v) != ("activation", "identity")}
+
+    def _score(self, logits: Any) -> Any:
+        """The scores [batch] of logits [batch, 1], a tensor or an array."""
+        scores = logits[:, 0]
+        if self.activation == "identity":
+            return scores
+        return (tf.sigmoid if tf.is_tensor(scores) else scipy.special.expit)(scores)
 
     def fit(self, examples: Examples) -> Self:
         """Checks that scores differ."""
@@ -74,9 +90,9 @@ class Regression(TextTask):
         """`<task>`, `<task>_ids` and, for tf.Examples, `<task>_regress`."""
         return self.text_signatures(
             model,
-            lambda logits: {"score": logits[:, 0]},
+            lambda logits: {"score": self._score(logits)},
             Method.REGRESS,
-            lambda logits: {"outputs": logits[:, 0]},
+            lambda logits: {"outputs": self._score(logits)},
         )
 
     def from_outputs(self, examples: Examples, outputs: Arrays) -> list[float]:
@@ -87,7 +103,7 @@ class Regression(TextTask):
         self, examples: Examples, features: Features, logits: Sequence[np.ndarray]
     ) -> list[float]:
         """The scores."""
-        return [float(row[0]) for row in logits]
+        return [float(score) for score in self._score(np.stack(logits))]
 
     def metrics(self, examples: Examples, predictions: Predictions) -> dict[str, float]:
         """Pearson's and Spearman's correlation, and their mean; 0 where all scores are the same."""

@@ -68,7 +68,6 @@ class Embedding(SequencesTask):
 
     Attributes:
       form: what the training examples are.
-      bounds: the lowest and the highest similarity in the training data.
       dimensions: the first numbers of a vector that must do as vectors, too (Kusupati et al. 2022,
         arXiv 2205.13147); empty: only all of them.
       normalize: whether the vectors of exports have length 1, as those of predictions do.
@@ -77,13 +76,12 @@ class Embedding(SequencesTask):
     shape: ClassVar[str] = "embedding"
     own_head: ClassVar[bool] = False
     described: ClassVar[tuple[str, ...]] = ("form", "dimensions", "normalize")
-    feature_fields: ClassVar[tuple[str, ...]] = ("form", "bounds")
+    feature_fields: ClassVar[tuple[str, ...]] = ("form",)
     main_metric = "score"
     units = 0
     reads_pooled = False
 
     form: Form = Form.PAIRS
-    bounds: tuple[float, float] = (0.0, 1.0)
     dimensions: tuple[int, ...] = ()
     normalize: bool = True
 
@@ -94,7 +92,8 @@ class Embedding(SequencesTask):
 
     def fit(self, examples: Examples) -> Self:
         """Finds the form of the examples, and of their labels."""
-        form, bounds = _form(examples), self.bounds
+        self.check(examples)
+        form = _form(examples)
         labels: tuple[str, ...] = ()
         if form is Form.CLASSES:
             labels = tuple(sorted({example.label or "" for example in examples}))
@@ -104,14 +103,24 @@ class Embedding(SequencesTask):
                     f"{labels[0]!r}; there is nothing to learn from one class."
                 )
         if form is Form.SIMILARITIES:
-            values = [float(example.label or 0) for example in examples]
-            bounds = (min(values), max(values))
-            if bounds[0] == bounds[1]:
+            values = {float(example.label or 0) for example in examples}
+            if len(values) == 1:
                 raise InputError(
                     f"{reports.file_of(examples[0].place)}: every pair has the similarity "
-                    f"{bounds[0]:g}; give different ones, or pairs without them."
+                    f"{values.pop():g}; give different ones, or pairs without them."
                 )
-        return dataclasses.replace(self, form=form, bounds=bounds, labels=labels)
+        return dataclasses.replace(self, form=form, labels=labels)
+
+    def check(self, examples: Examples) -> None:
+        """Checks that similarities are possible cosines, with which they are compared."""
+        if _form(examples) is not Form.SIMILARITIES:
+            return
+        for example in examples:
+            if not -1 <= float(example.label or 0) <= 1:
+                raise InputError(
+                    f"{example.place}: the similarity {example.label} is not from -1 to 1, as "
+                    "cosines are; divide those of the file by the largest possible one, such as 5."
+                )
 
     def restore(self, description: Any) -> Self:
         """The task that `describe` described."""
@@ -140,12 +149,10 @@ class Embedding(SequencesTask):
         return example.texts * 2 if alone else example.texts
 
     def _targets(self, examples: Examples) -> np.ndarray:
-        """Similarities from 0 to 1, ids of classes, or ids of the second texts."""
+        """Similarities, ids of classes, or ids of the second texts."""
         form = _form(examples)
         if form is Form.SIMILARITIES:
-            low, high = self.bounds
-            values = np.array([float(example.label or 0) for example in examples], np.float32)
-            return (values - low) / (high - low)
+            return np.array([float(example.label or 0) for example in examples], np.float32)
         if form is Form.CLASSES:
             ids = {label: number for number, label in enumerate(self.labels)}
             return np.array([ids.get(example.label or "", 0) for example in examples], np.int64)
@@ -159,10 +166,12 @@ class Embedding(SequencesTask):
         return tf.reshape(logits, [size, texts, logits.shape[-1]])
 
     def losses(self, logits: tf.Tensor, batch: dict[str, tf.Tensor]) -> tf.Tensor:
-        """The loss of the form, of all dimensions and of the first ones alone."""
-        width = logits.shape[-1]
-        parts = [self._loss(logits[..., :size], batch) for size in {width, *self.dimensions}]
-        return tf.add_n(parts) / len(parts)
+        """The loss of the form of all dimensions, plus those of the first ones alone."""
+        if not self.dimensions:
+            return self._loss(logits, batch)
+        sizes = {logits.shape[-1], *self.dimensions}
+        shorter = [tf.math.l2_normalize(logits[..., :size], -1) for size in sizes]
+        return tf.add_n([self._loss(vectors, batch) for vectors in shorter])
 
     def _loss(self, vectors: tf.Tensor, batch: dict[str, tf.Tensor]) -> tf.Tensor:
         if self.form is Form.SIMILARITIES:
@@ -260,22 +269,13 @@ class Embedding(SequencesTask):
             ]
         return {f"predictions.{split}.tsv": reports.tsv(table)}
 
-    def mistakes(self, examples: Examples, predictions: Predictions, count: int) -> list[str]:
-        """The texts of the worst errors; similarities count from the lowest to the highest."""
-        task = self
-        if _form(examples) is Form.SIMILARITIES:
-            values = [float(example.label or 0) for example in examples]
-            task = dataclasses.replace(self, bounds=(min(values), max(*values, min(values) + 1e-9)))
-        return super(Embedding, task).mistakes(examples, predictions, count)
-
     def errors(
         self, example: EmbeddingExample, prediction: TextVectors
     ) -> Iterable[tuple[float, str]]:
         """A pair whose cosine differs most from its similarity, or is lowest."""
         if len(example.texts) < 2:
             return
-        low, high = self.bounds
-        truth = (float(example.label) - low) / (high - low) if example.label else 1.0
+        truth = float(example.label) if example.label else 1.0
         lines = "\n".join(f"    {shorten(text)}" for text in example.texts)
         wanted = f", not {truth:.2f}" if example.label else ""
         place = f"{example.place}: cosine {prediction.cosine:.2f}{wanted}"

@@ -1,6 +1,5 @@
 """ALBERT in transformers."""
 
-from collections.abc import Mapping
 from typing import Any
 
 from bert_tf.models.config import BertConfig
@@ -29,10 +28,6 @@ _PAIRS = (NEXT_SENTENCE, SENTENCE_ORDER)
 _GROUPS = ("num_hidden_groups", "inner_group_num")  # of layers with weights of their own
 
 
-def _to_options(values: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: values[name] for name in ("embedding_size", "head_dropout")}
-
-
 def _to_keys(config: BertConfig) -> dict[str, Any]:
     if config.embedding_size is None:
         raise InputError(
@@ -40,12 +35,8 @@ def _to_keys(config: BertConfig) -> dict[str, Any]:
             "write it as bert_tf."
         )
     return {
-        "embedding_size": config.embedding_size,
         "classifier_dropout_prob": config.task_dropout,
         **dict.fromkeys(_GROUPS, 1),
-        "pad_token_id": 0,
-        "bos_token_id": 2,
-        "eos_token_id": 3,
     }
 
 
@@ -73,8 +64,12 @@ FAMILY = Family(
     ),
     pooled_head=Architecture(needs=(POOLER,), lacks=(MASKED_LM, *_PAIRS), pooler=_POOLER),
     token_head=Architecture(lacks=(MASKED_LM, *_PAIRS, POOLER), pooler=_POOLER),
-    keys={"head_dropout": "classifier_dropout_prob"},
-    only=dict.fromkeys(_GROUPS, 1),
+    keys=bert.KEYS
+    | {"embedding_size": "embedding_size", "classifier_dropout_prob": "head_dropout"},
+    only=dict.fromkeys(_GROUPS, (1,)),
+    harmless=frozenset(  # of google-research's configurations
+        "down_scale_factor gap_size layers_to_keep net_structure_type num_memory_blocks".split()
+    ),
     defaults={
         "vocab_size": 30000,
         "embedding_size": 128,
@@ -84,11 +79,10 @@ FAMILY = Family(
         "hidden_act": "gelu_new",
         "hidden_dropout_prob": 0.0,
         "attention_probs_dropout_prob": 0.0,
-        "head_dropout": 0.1,
+        "classifier_dropout_prob": 0.1,
     },
     fixed={"shared_layers": True},
-    options=frozenset(["embedding_size", "head_dropout"]),
-    to_options=_to_options,
     to_keys=_to_keys,
+    token_keys={"pad_token_id": "pad", "bos_token_id": "start", "eos_token_id": "separator"},
     tokenizer="sentencepiece",
 )

@@ -42,19 +42,21 @@ _NAMES = {
     "encoder/decoder_block_{i}/cross_attention/output": f"{_CROSS}.out_proj",
     "encoder/decoder_block_{i}/cross_norm": f"{_CROSS}_layer_norm",
 }
+_SIDES = ("encoder", "decoder")
 # Values that encoder and decoder share here.
 _SHARED = {"ffn_dim": "intermediate_size", "attention_heads": "num_attention_heads"}
+_TRAINING = dict.fromkeys(("activation_dropout", "encoder_layerdrop", "decoder_layerdrop"), 0.0)
 _OFFSET = 2  # rows of the position tables before the first token's, which config.json leaves out
 
 
 def _to_options(values: Mapping[str, Any]) -> dict[str, Any]:
-    start, end = values.get("decoder_start_token_id", 2), values.get("eos_token_id", 2)
+    start, end = values["decoder_start_token_id"], values["eos_token_id"]
     if start != end:
         raise InputError(
             f"decoder_start_token_id is {start!r}, but eos_token_id {end!r}; decoders here begin "
             "with the end token."
         )
-    encoder, decoder = (whole(values, f"{side}_layers", 12) for side in ("encoder", "decoder"))
+    encoder, decoder = (whole(values, f"{side}_layers", 12) for side in _SIDES)
     options = {
         "num_hidden_layers": encoder + decoder,
         "num_decoder_layers": decoder,
@@ -62,7 +64,7 @@ def _to_options(values: Mapping[str, Any]) -> dict[str, Any]:
         "pooler_dropout": values.get("classifier_dropout", values.get("classif_dropout", 0.0)),
     }
     for key, ours in _SHARED.items():
-        sizes = {whole(values, f"{side}_{key}") for side in ("encoder", "decoder")}
+        sizes = {whole(values, f"{side}_{key}") for side in _SIDES}
         if len(sizes) > 1:
             raise InputError(f"encoder_{key} and decoder_{key} differ; they must be equal.")
         options[ours] = sizes.pop()
@@ -72,17 +74,15 @@ def _to_options(values: Mapping[str, Any]) -> dict[str, Any]:
 def _to_keys(config: BertConfig) -> dict[str, Any]:
     encoder = config.num_hidden_layers - config.num_decoder_layers
     keys = {
-        "num_hidden_layers": encoder,
         "encoder_layers": encoder,
         "decoder_layers": config.num_decoder_layers,
         "max_position_embeddings": config.max_position_embeddings - _OFFSET,
         "classifier_dropout": config.pooler_dropout,
-        "activation_dropout": 0.0,
+        **_TRAINING,
         "is_encoder_decoder": True,
-        "forced_eos_token_id": None,
     }
     for key, ours in _SHARED.items():
-        keys |= {f"{side}_{key}": getattr(config, ours) for side in ("encoder", "decoder")}
+        keys |= {f"{side}_{key}": getattr(config, ours) for side in _SIDES}
     return keys
 
 
@@ -110,23 +110,35 @@ FAMILY = Family(
     token_head=Architecture(lacks=(POOLER,)),
     lacking_heads=frozenset(["TokenClassification", "MultipleChoice"]),
     keys={
+        "vocab_size": "vocab_size",
+        "d_model": "hidden_size",
+        "activation_function": "hidden_act",
+        "dropout": "hidden_dropout_prob",
+        "attention_dropout": "attention_probs_dropout_prob",
+        "init_std": "initializer_range",
+    },
+    further_keys=frozenset(f"{side}_{size}" for side in _SIDES for size in ("layers", *_SHARED))
+    | {"max_position_embeddings", "classifier_dropout", "classif_dropout"},
+    aliases={
         "hidden_size": "d_model",
-        "hidden_act": "activation_function",
-        "hidden_dropout_prob": "dropout",
-        "attention_probs_dropout_prob": "attention_dropout",
-        "initializer_range": "init_std",
+        "num_hidden_layers": "encoder_layers",
+        "num_attention_heads": "encoder_attention_heads",
     },
     only={
-        "scale_embedding": False,
-        "normalize_before": False,
-        "add_final_layer_norm": False,
-        "static_position_embeddings": False,
-        "normalize_embedding": True,
-        "tie_word_embeddings": True,
+        "is_encoder_decoder": (True,),
+        "scale_embedding": (False,),
+        "normalize_before": (False,),
+        "add_bias_logits": (False,),
+        "add_final_layer_norm": (False,),
+        "static_position_embeddings": (False,),
+        "normalize_embedding": (True,),
+        "extra_pos_embeddings": (_OFFSET,),
     },
-    defaults={"vocab_size": 50265, "hidden_size": 1024, "attention_probs_dropout_prob": 0.0}
-    | {f"{side}_ffn_dim": 4096 for side in ("encoder", "decoder")}
-    | {f"{side}_attention_heads": 16 for side in ("encoder", "decoder")},
+    training=_TRAINING,
+    defaults={"vocab_size": 50265, "d_model": 1024, "attention_dropout": 0.0, "pad_token_id": 1}
+    | {"bos_token_id": 0, "eos_token_id": 2, "decoder_start_token_id": 2}
+    | {f"{side}_ffn_dim": 4096 for side in _SIDES}
+    | {f"{side}_attention_heads": 16 for side in _SIDES},
     fixed={
         name: FAMILIES["bart"].values[name]
         for name in ("type_vocab_size", "vocab_transform", "layer_norm_eps", "position_offset")
@@ -139,6 +151,9 @@ FAMILY = Family(
         "bos_token_id": "start",
         "eos_token_id": "separator",
         "decoder_start_token_id": "separator",
+        # Generated texts begin with <s>, and those that reach the limit end with </s>.
+        "forced_bos_token_id": "start",
+        "forced_eos_token_id": "separator",
     },
     tokenizer="byte_bpe",
 )

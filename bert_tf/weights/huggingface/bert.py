@@ -1,8 +1,5 @@
 """BERT in transformers."""
 
-from typing import Any
-
-from bert_tf.models.config import BertConfig
 from bert_tf.weights.bundle import MASKED_LM, NEXT_SENTENCE
 from bert_tf.weights.huggingface.family import Architecture, Family
 
@@ -20,6 +17,14 @@ ENCODER = {
     "encoder/block_{i}/feed_forward/output": f"{_LAYER}.output.dense",
     "encoder/block_{i}/output_norm": f"{_LAYER}.output.LayerNorm",
 }
+KEYS = {
+    name: name
+    for name in (
+        *("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads"),
+        *("intermediate_size", "hidden_act", "hidden_dropout_prob", "attention_probs_dropout_prob"),
+        *("max_position_embeddings", "type_vocab_size", "initializer_range", "layer_norm_eps"),
+    )
+}
 _HEADS = {
     "masked_lm/transform": "cls.predictions.transform.dense",
     "masked_lm/norm": "cls.predictions.transform.LayerNorm",
@@ -27,11 +32,6 @@ _HEADS = {
     "next_sentence": "cls.seq_relationship",
 }
 _HEAD = Architecture(lacks=(MASKED_LM, NEXT_SENTENCE))
-
-
-def _to_keys(config: BertConfig) -> dict[str, Any]:
-    dropout = {} if config.head_dropout is None else {"classifier_dropout": config.head_dropout}
-    return {"pad_token_id": 0, **dropout}
 
 
 FAMILY = Family(
@@ -53,7 +53,7 @@ FAMILY = Family(
     ),
     pooled_head=_HEAD,
     token_head=_HEAD,
-    options=frozenset(["head_dropout"]),
-    to_options=lambda values: {"head_dropout": values.get("classifier_dropout")},
-    to_keys=_to_keys,
+    keys=KEYS | {"classifier_dropout": "head_dropout", "is_decoder": "causal"},
+    options=frozenset(["pool_first"]),
+    token_keys={"pad_token_id": "pad"},
 )

@@ -1,21 +1,34 @@
 """The config.json of Hugging Face transformers: family, sizes, labels, and class of a model."""
 
+import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NotRequired, TypedDict
 
-import numpy as np
+from absl import logging
 
 from bert_tf import tasks
 from bert_tf.models.config import BertConfig
 from bert_tf.tasks.labels import LabelTask
 from bert_tf.weights import own
 from bert_tf.weights.bundle import MASKED_LM, NEXT_SENTENCE, POOLER, SENTENCE_ORDER, Bundle
-from bert_tf.weights.huggingface import albert, bart, bert, distilbert, electra, gpt, roberta
+from bert_tf.weights.huggingface import (
+    albert,
+    bart,
+    bert,
+    distilbert,
+    electra,
+    gpt,
+    keys,
+    roberta,
+    sentence_transformers,
+)
 from bert_tf.weights.huggingface.family import Architecture, Family
+from bert_tf.weights.table import StoredArray
+from pipelines.common import json_files
 from pipelines.common.errors import InputError
 
 CONFIG = "config.json"
-_FAMILIES = {
+FAMILIES = {
     family.model_type: family
     for family in (
         *(bert.FAMILY, roberta.FAMILY, distilbert.FAMILY, albert.FAMILY, electra.FAMILY),
@@ -28,8 +41,6 @@ _OTHER_TOKENIZERS = {
     "xlm-roberta": "XLM-RoBERTa",
     "xlm-roberta-xl": "XLM-RoBERTa-XL",
 }
-# The only supported values.
-_FIXED = {"position_embedding_type": "absolute", "add_cross_attention": False}
 _ACTIVATIONS = {
     "gelu": "gelu_erf",
     "gelu_python": "gelu_erf",
@@ -39,18 +50,23 @@ _ACTIVATIONS = {
     "relu": "relu",
     "tanh": "tanh",
 }
+# Activations of the score of a pair, as sentence-transformers names them.
+_SCORES = {
+    "torch.nn.modules.linear.Identity": "identity",
+    "torch.nn.modules.activation.Sigmoid": "sigmoid",
+}
 _PROBLEMS = {"regression": "regression", "multilabel": "multi_label_classification"}
 _ACTIVATIONS_BACK = {"gelu_erf": "gelu", "gelu": "gelu_new", "gelu_tanh": "gelu_new"}
 
 
 def find_family(model_type: Any, place: str) -> Family:
     """The family of a model_type; an InputError if it is not supported."""
-    if isinstance(model_type, str) and model_type in _FAMILIES:
-        return _FAMILIES[model_type]
+    if isinstance(model_type, str) and model_type in FAMILIES:
+        return FAMILIES[model_type]
     reason = ""
     if title := _OTHER_TOKENIZERS.get(str(model_type)):
         reason = f"; {title} has a SentencePiece tokenizer, unlike RoBERTa"
-    known = ", ".join(_FAMILIES)
+    known = ", ".join(FAMILIES)
     raise InputError(f"{place}: model_type is {model_type!r}; known are {known}{reason}.")
 
 
@@ -61,31 +77,61 @@ def read_config(values: dict[str, Any], name: str) -> tuple[Family, BertConfig]:
       InputError: The family or a value is not supported; `name` is the path of the file.
     """
     family = find_family(values.get("model_type", "bert"), name)
-    names = {theirs: ours for ours, theirs in family.keys.items()}
-    values = {**family.defaults, **{names.get(key, key): value for key, value in values.items()}}
-    for key, only in {**_FIXED, **family.only}.items():
-        if values.get(key, only) != only:
-            raise InputError(f"{name}: {key} is {values[key]!r}; {family.title}'s is {only!r}.")
-    activation = str(values.get("hidden_act", "gelu"))
+    architecture = family.architecture(values)
+    tied = {} if architecture.head else {"tie_word_embeddings": (True,)}  # in language models
+    keys.Keys(
+        keys.FOLLOWED | family.followed,
+        keys.HARMLESS | keys.GENERATION | family.harmless | family.training.keys(),
+        {**keys.ONLY, **tied, **family.only, **architecture.only},
+    ).check(values, name)
+    stated = _stated(values, family, name)
+    ours = {field: stated[key] for key, field in family.keys.items() if key in stated}
+    activation = str(ours.get("hidden_act", "gelu"))
     if activation not in _ACTIVATIONS:
-        raise InputError(
-            f"{name}: hidden_act is {activation!r}; known are {', '.join(_ACTIVATIONS)}."
-        )
-    known = BertConfig().to_dict()
-    ours = {key: value for key, value in values.items() if key in known}
-    ours |= {"hidden_act": _ACTIVATIONS[activation], "causal": values.get("is_decoder") or False}
-    ours |= {"model_type": family.model_type}
+        key = next(key for key, field in family.keys.items() if field == "hidden_act")
+        raise InputError(f"{name}: {key} is {activation!r}; known are {', '.join(_ACTIVATIONS)}.")
+    ours |= {"hidden_act": _ACTIVATIONS[activation], "model_type": family.model_type}
     try:
-        options = family.to_options(values)
+        options = family.to_options(stated)
     except InputError as error:
         raise InputError(f"{name}: {error}") from error
-    return family, BertConfig.from_dict({**ours, **family.fixed, **options}, name)
+    config = BertConfig.from_dict({**ours, **family.fixed, **options}, name)
+    for key, used in family.training.items():
+        rate = getattr(config, used) if isinstance(used, str) else used
+        if stated.get(key, rate) != rate:
+            logging.info("%s: %s is %s; training here has %s.", name, key, stated[key], rate)
+    return family, config
+
+
+def _stated(values: Mapping[str, Any], family: Family, name: str) -> dict[str, Any]:
+    """The values by the family's own names of keys, with defaults of missing ones."""
+    found = {key: value for key, value in values.items() if value is not None}
+    for alias, key in family.aliases.items():
+        if found.get(alias, found.get(key)) != found.get(key, found.get(alias)):
+            raise InputError(
+                f"{name}: {alias} is {found[alias]!r}, but {key}, which means the same, "
+                f"{found[key]!r}; remove one of them."
+            )
+        if alias in found:
+            found[key] = found[alias]
+    return {**family.defaults, **found}
 
 
 def read_task(
-    values: dict[str, Any], weights: dict[str, np.ndarray], family: Family, path: str
+    values: dict[str, Any],
+    weights: Mapping[str, StoredArray],
+    family: Family,
+    longest: int,
+    path: str,
 ) -> tuple[Mapping[str, Any] | None, int]:
     """The task of a model, or None, and the number of units of its head.
+
+    Args:
+      values: Those of config.json.
+      weights: The weights by their names.
+      family: The family.
+      longest: Maximum number of tokens of a sequence of the model.
+      path: The folder.
 
     Raises:
       InputError: The head is missing, or its labels do not match.
@@ -96,8 +142,10 @@ def read_task(
     shape = next(shape for shape, item in family.tasks.items() if item == architecture)
     needed = f"{architecture.head}.{'bias' if architecture.biased else 'weight'}"
     if needed not in weights:
-        raise InputError(f"{path}: lacks the weight {needed}; a {architecture.name} requires it.")
-    units = len(weights[needed])
+        raise InputError(
+            f"{path}: lacks the weight {needed}; the class {architecture.name} requires it."
+        )
+    units = math.prod(weights[needed].shape[:1])
     problem = values.get("problem_type")
     if shape == "classification" and problem == "multi_label_classification":
         shape = "multilabel"
@@ -111,19 +159,51 @@ def read_task(
     labels = _labels(values, units, path) if labelled else []
     name = str(values.get("finetuning_task") or shape)
     name = name if own.TASK_NAME.fullmatch(name) else shape
-    return {"name": name, "shape": shape, "labels": labels}, units
+    found: dict[str, Any] = {"name": name, "shape": shape, "labels": labels}
+    if shape == "regression":
+        found |= _reranker(values, path)
+    if shape != "span":  # whose windows do not depend on the length of the model
+        found["max_length"] = sentence_transformers.max_length(path, longest)
+    return found, units
+
+
+class _CrossEncoder(TypedDict):
+    activation_fn: NotRequired[str | None]
+
+
+def _reranker(values: dict[str, Any], path: str) -> dict[str, Any]:
+    """What sentence-transformers states of a model of pairs with one score; empty if nothing."""
+    place = f"{path}/{sentence_transformers.CONFIG}"
+    stated = json_files.read_optional(place, _CrossEncoder).get("activation_fn")
+    if stated is None:
+        place, inner = f"{path}/{CONFIG}", values.get("sentence_transformers")
+        stated = inner.get("activation_fn") if isinstance(inner, dict) else None
+        stated = values.get("sbert_ce_default_activation_function") if stated is None else stated
+    if stated is None:
+        return {}
+    if str(stated) not in _SCORES:
+        raise InputError(
+            f"{place}: the activation of scores is {stated}; known are {', '.join(_SCORES)}."
+        )
+    return {"pair": True, "activation": _SCORES[stated]}
 
 
 def _labels(values: dict[str, Any], units: int, path: str) -> list[str]:
-    """The names of labels; an InputError if they are not as many as units, or not distinct."""
+    """The names of labels; numbers become texts, and repeated names end with their unit."""
     names = values.get("id2label") or {str(index): f"LABEL_{index}" for index in range(units)}
     found = [names.get(str(index)) for index in range(units)] if isinstance(names, dict) else []
-    texts = [name for name in found if isinstance(name, str)]
-    if len(set(texts)) != units or len(names) != units:
-        raise InputError(
-            f"{path}/{CONFIG}: id2label must name the {units} units of the head, each differently."
-        )
-    return texts
+    texts = [str(name) for name in found if isinstance(name, str | int | float)]
+    if len(texts) != units or len(names) != units:
+        raise InputError(f"{path}/{CONFIG}: id2label must name the {units} units of the head.")
+    repeated = {text for text in texts if texts.count(text) > 1}
+    if not repeated:
+        return texts
+    distinct = [f"{t} ({unit})" if t in repeated else t for unit, t in enumerate(texts)]
+    logging.warning(
+        "%s/%s: id2label names several units alike (%s); their labels end with the unit: %s.",
+        *(path, CONFIG, ", ".join(sorted(repeated)), ", ".join(distinct)),
+    )
+    return distinct
 
 
 def architecture_for(model: Bundle, family: Family) -> Architecture:
@@ -156,15 +236,22 @@ def architecture_for(model: Bundle, family: Family) -> Architecture:
     for group in architecture.needs:
         if not model.has(group):
             raise InputError(
-                f"{model.place}: lacks the weights of {group[:-1]}; a {architecture.name} requires "
-                "them."
+                f"{model.place}: lacks the weights of {group[:-1]}; the class {architecture.name} "
+                "requires them."
             )
     return architecture
 
 
-def check(
-    config: BertConfig, family: Family, has_masked_lm: bool, place: str, pooled: bool = True
-) -> None:
+def check_head(config: BertConfig, family: Family, place: str) -> None:
+    """Raises InputError if transformers' masked LM head has another activation than ours."""
+    if family.head_act not in (None, config.hidden_act):
+        raise InputError(
+            f"{place}: the masked LM head of Hugging Face's {family.title} always uses "
+            f"{family.head_act}, but the hidden_act is {config.hidden_act}, which ours uses."
+        )
+
+
+def _check(config: BertConfig, family: Family, place: str, pooled: bool) -> None:
     """Raises InputError if transformers would compute something else than ours."""
     differences = config.differences(*family.supported)
     fixed = family.fixed.keys() - (set() if pooled else {"pooler_act"})
@@ -175,25 +262,23 @@ def check(
             f"{place}: Hugging Face's {family.title} does not support {', '.join(differences)}; "
             "write it as bert_tf."
         )
-    if has_masked_lm and family.head_act not in (None, config.hidden_act):
-        raise InputError(
-            f"{place}: the masked LM head of Hugging Face's {family.title} always uses "
-            f"{family.head_act}, but the hidden_act is {config.hidden_act}, which ours uses."
-        )
 
 
 def from_bundle(model: Bundle, family: Family, architecture: Architecture) -> dict[str, Any]:
     """The contents of config.json; an InputError if the family does not support the model."""
     ours = model.config
     assert isinstance(ours, BertConfig)  # the only type of these families
-    pooled = POOLER not in architecture.lacks
-    check(ours, family, MASKED_LM in architecture.needs, model.place, pooled)
-    config = {k: v for k, v in ours.to_dict().items() if k not in (*ours.options, *family.fixed)}
-    config["hidden_act"] = _ACTIVATIONS_BACK.get(config["hidden_act"], config["hidden_act"])
-    config["is_decoder"] = model.config.causal
+    _check(ours, family, model.place, POOLER not in architecture.lacks)
+    if MASKED_LM in architecture.needs:
+        check_head(ours, family, model.place)
+    config = {
+        key: _ACTIVATIONS_BACK.get(ours.hidden_act, ours.hidden_act)
+        if field == "hidden_act"
+        else getattr(ours, field)
+        for key, field in family.keys.items()
+    }
     config |= {"model_type": family.model_type, **family.to_keys(ours)}
     config |= {"position_embedding_type": "absolute", "architectures": [architecture.name]}
-    config = {family.keys.get(key, key): value for key, value in config.items()}
     description = model.task() if model.tasks else None
     if description is None:
         return config
@@ -204,6 +289,10 @@ def from_bundle(model: Bundle, family: Family, architecture: Architecture) -> di
         labels = description["labels"] or [f"LABEL_{index}" for index in range(units)]
         config["id2label"] = {str(index): label for index, label in enumerate(labels)}
         config["label2id"] = {label: index for index, label in enumerate(labels)}
+    if description["shape"] == "regression" and description.get("pair"):
+        scores = {ours: theirs for theirs, ours in _SCORES.items()}
+        activation = scores[description.get("activation", "identity")]
+        config["sentence_transformers"] = {"activation_fn": activation}
     if description["shape"] in _PROBLEMS:
         config["problem_type"] = _PROBLEMS[description["shape"]]
     return config

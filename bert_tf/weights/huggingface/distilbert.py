@@ -1,8 +1,5 @@
 """DistilBERT in transformers."""
 
-from typing import Any
-
-from bert_tf.models.config import BertConfig
 from bert_tf.models.families import FAMILIES
 from bert_tf.weights.bundle import MASKED_LM, NEXT_SENTENCE, POOLER
 from bert_tf.weights.huggingface import bert
@@ -27,10 +24,6 @@ _OF_PRETRAINING = (MASKED_LM, NEXT_SENTENCE)
 _NO_POOLER = (POOLER, NEXT_SENTENCE)
 
 
-def _to_keys(config: BertConfig) -> dict[str, Any]:
-    return {"seq_classif_dropout": config.task_dropout, "pad_token_id": 0}
-
-
 FAMILY = Family(
     model_type="distilbert",
     title="DistilBERT",
@@ -45,19 +38,28 @@ FAMILY = Family(
     pooled_head=Architecture(needs=(POOLER,), lacks=_OF_PRETRAINING, pooler="pre_classifier"),
     token_head=Architecture(lacks=(MASKED_LM, *_NO_POOLER)),
     keys={
+        "vocab_size": "vocab_size",
+        "max_position_embeddings": "max_position_embeddings",
+        "dim": "hidden_size",
+        "n_layers": "num_hidden_layers",
+        "n_heads": "num_attention_heads",
+        "hidden_dim": "intermediate_size",
+        "activation": "hidden_act",
+        "dropout": "hidden_dropout_prob",
+        "attention_dropout": "attention_probs_dropout_prob",
+        "seq_classif_dropout": "head_dropout",
+        "initializer_range": "initializer_range",
+    },
+    aliases={
         "hidden_size": "dim",
         "num_hidden_layers": "n_layers",
         "num_attention_heads": "n_heads",
-        "intermediate_size": "hidden_dim",
-        "hidden_act": "activation",
-        "hidden_dropout_prob": "dropout",
-        "attention_probs_dropout_prob": "attention_dropout",
-        "head_dropout": "seq_classif_dropout",
     },
-    defaults={"num_hidden_layers": 6, "head_dropout": 0.2},
+    # Positions of sines are stored like learned ones; all words are tied.
+    harmless=frozenset(["sinusoidal_pos_embds", "tie_weights_", "qa_dropout"]),
+    defaults={"n_layers": 6, "seq_classif_dropout": 0.2},
     fixed={name: FAMILIES["distilbert"].values[name] for name in ("type_vocab_size", "pooler_act")}
     | {"layer_norm_eps": 1e-12},
-    options=frozenset(["head_dropout"]),
-    to_options=lambda values: {"head_dropout": values["head_dropout"]},
-    to_keys=_to_keys,
+    to_keys=lambda config: {"seq_classif_dropout": config.task_dropout},
+    token_keys={"pad_token_id": "pad"},
 )

@@ -24,6 +24,15 @@ def _without(*groups: str) -> tuple[str, ...]:
     return (POOLER, *(group for group in _HEADS if group not in groups))
 
 
+# What the vector of a choice is, in the only form that is supported.
+_SUMMARY = {
+    "summary_type": "first",
+    "summary_use_proj": True,
+    "summary_activation": "gelu",
+    "summary_proj_to_labels": False,
+}
+
+
 def _to_options(values: Mapping[str, Any]) -> dict[str, Any]:
     narrow, wide = values["embedding_size"], values["hidden_size"]
     dropout = values.get("classifier_dropout")
@@ -36,11 +45,8 @@ def _to_keys(config: BertConfig) -> dict[str, Any]:
     return {
         "embedding_size": config.embedding_width,
         "classifier_dropout": config.pooler_dropout,
-        "summary_type": "first",
-        "summary_use_proj": True,
-        "summary_activation": "gelu",
+        **_SUMMARY,
         "summary_last_dropout": config.pooler_dropout,
-        "pad_token_id": 0,
     }
 
 
@@ -58,14 +64,23 @@ FAMILY = Family(
         Architecture("ElectraForMaskedLM", needs=(MASKED_LM,), lacks=_without(MASKED_LM)),
         Architecture("ElectraModel", lacks=_without()),
     ),
-    pooled_head=Architecture(needs=(POOLER,), lacks=_HEADS, pooler="sequence_summary.summary"),
+    pooled_head=Architecture(needs=(POOLER,), lacks=_HEADS),
     token_head=Architecture(lacks=_without()),
     heads={
         # The pooler is part of its head.
         "SequenceClassification": Architecture(
             needs=(POOLER,), lacks=_HEADS, head="classifier.out_proj", pooler="classifier.dense"
-        )
+        ),
+        "MultipleChoice": Architecture(
+            needs=(POOLER,),
+            lacks=_HEADS,
+            pooler="sequence_summary.summary",
+            only={key: (value,) for key, value in _SUMMARY.items()},
+        ),
     },
+    keys=bert.KEYS,
+    further_keys=frozenset(["embedding_size", "classifier_dropout"]),
+    harmless=frozenset([*_SUMMARY, "summary_first_dropout", "summary_last_dropout"]),
     defaults={
         "embedding_size": 128,
         "hidden_size": 256,
@@ -76,5 +91,6 @@ FAMILY = Family(
     options=frozenset(["embedding_size", "pooler_dropout", "generator_size"]),
     to_options=_to_options,
     to_keys=_to_keys,
+    token_keys={"pad_token_id": "pad"},
     head_act="gelu_erf",
 )

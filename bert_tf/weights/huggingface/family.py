@@ -21,6 +21,7 @@ class Architecture:
       pooler: Its layer that is our pooler. {prefix} stands for that of the encoder.
       causal: Whether it is for left-to-right models or for others; None: for both.
       biased: Whether the head has a bias; ours always has one.
+      only: Keys of config.json that its outputs depend on, with the values that are supported.
       zeros: A weight [1, vocab_size] that is zero in all its models; None: there is none.
     """
 
@@ -32,6 +33,7 @@ class Architecture:
     causal: bool | None = None
     biased: bool = True
     zeros: str | None = None
+    only: Mapping[str, tuple[Any, ...]] = dataclasses.field(default_factory=dict)
 
 
 def whole(values: Mapping[str, Any], key: str, default: int | None = None) -> int:
@@ -61,16 +63,20 @@ class Family:
       token_head: The same for a head that reads every token.
       heads: Classes that differ from these, by the part of their names after "For".
       lacking_heads: Names of classes, after "For", that do not exist.
-      keys: Their keys of config.json by ours, where they differ.
-      defaults: Values of missing keys of config.json, under our names, that differ from those in
-        `BertConfig`.
-      only: Keys of config.json, under our names, with the only value that is supported.
+      keys: Keys of config.json that are followed, with our names of their values.
+      further_keys: Further keys that are followed, by `to_options`.
+      aliases: Other names of their keys.
+      harmless: Keys of the family that change no output.
+      only: Keys with the values that are supported.
+      training: Rates of dropout of training with what is used here: a number, or another key.
+      defaults: Values of missing keys of config.json that differ from those in `BertConfig`.
       fixed: Values of our configuration that all models of the family have.
-      options: Supported options of `BertConfig`, in addition to those in `fixed` and to `causal`.
-      to_options: Converts the values of config.json, under our names, to options.
+      options: Supported options of `BertConfig`, in addition to those in `keys` and `fixed`.
+      to_options: Converts the values of config.json to options.
       to_keys: Returns further keys of config.json for our configuration.
       transposed: Prefix of our names of the matrices that they store transposed.
-      token_keys: Keys of config.json with the id of a token, by its role in the vocabulary.
+      token_keys: Keys of config.json with the id of a token, by its role in the vocabulary. Those
+        with defaults are compared with the tokenizer.
       tokenizer: The kind of its vocabulary.
       head_act: The activation in its masked LM head; None: that of the encoder.
     """
@@ -87,8 +93,12 @@ class Family:
     heads: Mapping[str, Architecture] = dataclasses.field(default_factory=dict)
     lacking_heads: frozenset[str] = frozenset()
     keys: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    further_keys: frozenset[str] = frozenset()
+    aliases: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    harmless: frozenset[str] = frozenset()
+    only: Mapping[str, tuple[Any, ...]] = dataclasses.field(default_factory=dict)
+    training: Mapping[str, float | str] = dataclasses.field(default_factory=dict)
     defaults: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    only: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     fixed: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     options: frozenset[str] = frozenset()
     to_options: Callable[[Mapping[str, Any]], dict[str, Any]] = lambda _: {}
@@ -101,8 +111,14 @@ class Family:
     @property
     def supported(self) -> frozenset[str]:
         """Names of the options of `BertConfig` that the family supports."""
-        causal = {"causal"} if any(item.causal for item in self.pretraining) else set()
-        return self.options | self.fixed.keys() | causal | {"model_type"}
+        typed = {"type_vocab_size"}  # without segments only if that is fixed
+        return self.options | (set(self.keys.values()) - typed) | self.fixed.keys() | {"model_type"}
+
+    @property
+    def followed(self) -> frozenset[str]:
+        """The keys of config.json that decide about outputs or about training."""
+        ids = self.token_keys.keys() & self.defaults.keys()
+        return self.keys.keys() | self.further_keys | self.aliases.keys() | ids
 
     @property
     def tasks(self) -> dict[str, Architecture]:

@@ -1,6 +1,8 @@
 """Folders of Hugging Face transformers: config.json, model.safetensors, and a tokenizer."""
 
 import dataclasses
+import shutil
+import tempfile
 from collections.abc import Mapping
 from typing import Any, TypedDict
 
@@ -9,20 +11,22 @@ import numpy as np
 import safetensors
 import safetensors.numpy
 from absl import logging
+from numpy.typing import DTypeLike
 
 from bert_tf import tasks
 from bert_tf.models.config import BertConfig
 from bert_tf.tasks import embedding
 from bert_tf.weights import own
-from bert_tf.weights.bundle import MASKED_LM, Bundle, parameter_shapes
+from bert_tf.weights.bundle import MASKED_LM, POOLER, Bundle, check_shape, parameter_shapes
 from bert_tf.weights.huggingface import config as configs
-from bert_tf.weights.huggingface import sentence_transformers, tokenizers
+from bert_tf.weights.huggingface import generation, sentence_transformers, tokenizers
 from bert_tf.weights.huggingface.config import CONFIG
 from bert_tf.weights.huggingface.family import Architecture, Family
-from bert_tf.weights.table import Table
-from pipelines.common import files, json_files, machine
+from bert_tf.weights.table import StoredArray, Table
+from pipelines.common import files, json_files
 from pipelines.common.errors import InputError
 from pipelines.tokenizers.bpe_vocabulary import ADDED, BPEVocabulary
+from pipelines.tokenizers.vocabulary import Vocabulary
 
 WEIGHTS = "model.safetensors"
 INDEX = "model.safetensors.index.json"
@@ -53,6 +57,23 @@ _TYPES = {
 }
 
 
+class _Stored:
+    """A tensor of a safetensors file, which is read when it is converted to an array."""
+
+    def __init__(self, file: Any, name: str, place: str):
+        described = file.get_slice(name)
+        kind = _TYPES.get(described.get_dtype())
+        if kind is None:
+            raise InputError(
+                f"{place}: {name} has the type {described.get_dtype()}, which is not read."
+            )
+        self.shape, self.dtype = tuple(described.get_shape()), np.dtype(kind)
+        self._file, self._name = file, name
+
+    def __array__(self, dtype: DTypeLike = None, copy: bool | None = None) -> np.ndarray:
+        return np.asarray(self._file.get_tensor(self._name), dtype)
+
+
 def _table(family: Family, architecture: Architecture, prefix: str) -> Table:
     names = {
         **family.names,
@@ -80,27 +101,33 @@ def read(path: str) -> Bundle:
     weights = _modernize(_load_weights(path))
     prefix = family.prefix if any(name.startswith(family.prefix) for name in weights) else ""
     weights = _untie(weights, family, prefix, path)
-    task, units = configs.read_task(values, weights, family, path)
+    task, units = configs.read_task(values, weights, family, config.max_length, path)
     task = _described(task, path) if task else next(iter(own.tasks_without_head(path)), None)
     architecture = family.architecture(values)
     if architecture.head and not architecture.biased:
         weights[f"{architecture.head}.bias"] = np.zeros(units, np.float32)
-    if architecture.zeros and np.any(weights.pop(architecture.zeros, 0)):
+    if architecture.zeros and np.asarray(weights.pop(architecture.zeros, 0)).any():
         raise InputError(
             f"{path}: {architecture.zeros} is not zero; {family.title}'s output has no bias."
         )
     table = _table(family, architecture, prefix)
+    _check_sizes(config, table, weights, path)
     heads = [(task["name"], units)] if task and units else []
     found = table.read(weights, config, path, heads, _class_remedy(values, family, architecture))
     for group in architecture.needs:
         if not any(ours.startswith(group) for ours in found):
             ours = [name for name in parameter_shapes(config) if name.startswith(group)]
             raise InputError(
-                f"{path}: lacks the weights of {group[:-1]}; a {architecture.name} requires them: "
+                f"{path}: lacks the weights of {group[:-1]}; the class {architecture.name} "
+                "requires them: "
                 f"{', '.join(theirs for name in ours for theirs in table.theirs(name))}."
             )
-    configs.check(config, family, any(ours.startswith(MASKED_LM) for ours in found), name)
+    if any(ours.startswith(MASKED_LM) for ours in found):
+        configs.check_head(config, family, name)
+    if "pool_first" in family.options and any(ours.startswith(POOLER) for ours in found):
+        config = dataclasses.replace(config, pool_first=config.causal)
     vocabulary, settings = tokenizers.read(family.tokenizer, path, config.vocab_size)
+    _check_token_ids(values, family, vocabulary, name)
     if family.model_type == "bart" and vocabulary and len(vocabulary) == config.vocab_size + 1:
         # Models that were fine-tuned by fairseq lack a row for the last token, <mask>.
         found[_WORDS] = np.concatenate([found[_WORDS], found[_WORDS].mean(0, keepdims=True)])
@@ -113,7 +140,48 @@ def read(path: str) -> Bundle:
             )
         config = _add_rows(config, found, len(vocabulary), path)
     model = Bundle(config, found, vocabulary, settings, (task,) if task else (), path)
+    if model.generates:
+        generation.report(values, path, bool(config.num_decoder_layers))
     return _with_pooling(model)
+
+
+def _check_sizes(
+    config: BertConfig, table: Table, weights: Mapping[str, StoredArray], path: str
+) -> None:
+    """Compares the largest sizes of a configuration with the file, before they are allocated."""
+    layers = config.num_blocks - config.num_decoder_layers
+    expected = {
+        _WORDS: (config.vocab_size, config.embedding_width),
+        f"encoder/block_{layers - 1}/output_norm/gamma": (config.hidden_size,),
+    }
+    if config.num_decoder_layers:
+        last = f"encoder/decoder_block_{config.num_decoder_layers - 1}/output_norm/gamma"
+        expected[last] = (config.hidden_size,)
+    for ours, shape in expected.items():
+        (name,) = table.theirs(ours)
+        if name not in weights:
+            raise InputError(f"{path}: lacks the weight {name}.")
+        check_shape(name, weights[name], shape, path)
+
+
+def _check_token_ids(
+    values: Mapping[str, Any], family: Family, vocabulary: Vocabulary | None, name: str
+) -> None:
+    """Compares ids of tokens that a generating family needs with its tokenizer.
+
+    Without a tokenizer they must be the usual ones, as nothing here keeps others.
+    """
+    for key, usual in family.defaults.items():
+        if key not in family.token_keys or (vocabulary and key == "pad_token_id"):
+            continue
+        expected = vocabulary.id_of(family.token_keys[key]) if vocabulary else usual
+        stated = values.get(key, usual)
+        if stated != expected and (stated, usual) != (None, None):
+            role = family.token_keys[key]
+            reason = f"the tokenizer's {role} token is {expected}"
+            if not vocabulary:
+                reason = f"without a tokenizer only {expected} can be read; copy its files there"
+            raise InputError(f"{name}: {key} is {stated!r}, but {reason}.")
 
 
 def _class_remedy(values: dict[str, Any], family: Family, architecture: Architecture) -> str:
@@ -189,23 +257,33 @@ def _described(task: Mapping[str, Any], path: str) -> Mapping[str, Any]:
     return ours[0]
 
 
-def _load_weights(path: str) -> dict[str, np.ndarray]:
+def _load_weights(path: str) -> dict[str, StoredArray]:
     names = [WEIGHTS]
     if files.gfile.exists(f"{path}/{INDEX}"):
         index = json_files.read(f"{path}/{INDEX}", _Index)
         names = sorted(set(index["weight_map"].values()))
-    weights: dict[str, np.ndarray] = {}
+    weights: dict[str, StoredArray] = {}
     for name in names:
         place = files.inside(path, name, f"{path}/{INDEX}")
         if not files.gfile.exists(place):
             raise InputError(f"{path}: has no {name}{_remedy(path)}.")
-        data = files.read_whole(place, machine.memory())
+        files.check_regular(place)
         try:
-            found = safetensors.deserialize(data)
-        except safetensors.SafetensorError as error:
+            file = _open(place)
+        except (safetensors.SafetensorError, OSError) as error:
             raise InputError(f"{place}: is damaged ({error}).") from error
-        weights |= {key: _array(key, value, place) for key, value in found}
+        weights |= {key: _Stored(file, key, place) for key in file.offset_keys()}
     return weights
+
+
+def _open(place: str) -> Any:
+    """Opens a safetensors file; one of another file system is copied, as it is mapped."""
+    if "://" not in place:
+        return safetensors.safe_open(place, framework="np")
+    with tempfile.NamedTemporaryFile() as copy, files.open_binary(place) as file:
+        shutil.copyfileobj(file, copy)
+        copy.flush()
+        return safetensors.safe_open(copy.name, framework="np")
 
 
 def _remedy(path: str) -> str:
@@ -219,14 +297,7 @@ def _remedy(path: str) -> str:
     return f"; tf_model.h5 is not read: {again}" if keras_file else ""
 
 
-def _array(name: str, stored: dict[str, Any], place: str) -> np.ndarray:
-    kind = _TYPES.get(stored["dtype"])
-    if kind is None:
-        raise InputError(f"{place}: {name} has the type {stored['dtype']}, which is not read.")
-    return np.frombuffer(stored["data"], kind).reshape(stored["shape"])
-
-
-def _modernize(weights: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+def _modernize(weights: Mapping[str, StoredArray]) -> dict[str, StoredArray]:
     """Renames the weights of LayerNorm in files of old versions."""
     return {
         name.replace("LayerNorm.gamma", "LayerNorm.weight").replace(
@@ -237,8 +308,8 @@ def _modernize(weights: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 
 def _untie(
-    weights: dict[str, np.ndarray], family: Family, prefix: str, path: str
-) -> dict[str, np.ndarray]:
+    weights: dict[str, StoredArray], family: Family, prefix: str, path: str
+) -> dict[str, StoredArray]:
     """The weights without copies of tied ones; a copy without its original is renamed."""
     for names in family.tied.items():
         copy, original = (name.replace("{prefix}", prefix) for name in names)

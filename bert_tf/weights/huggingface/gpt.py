@@ -19,13 +19,22 @@ _BLOCKS = {
     "encoder/block_{i}/feed_forward/output": f"{_BLOCK}.mlp.c_proj",
 }
 _KEYS = {
+    "vocab_size": "vocab_size",
+    "n_embd": "hidden_size",
+    "n_layer": "num_hidden_layers",
+    "n_head": "num_attention_heads",
+    "n_positions": "max_position_embeddings",
+    "resid_pdrop": "hidden_dropout_prob",
+    "attn_pdrop": "attention_probs_dropout_prob",
+    "layer_norm_epsilon": "layer_norm_eps",
+    "initializer_range": "initializer_range",
+    "summary_first_dropout": "head_dropout",
+}
+_ALIASES = {
     "hidden_size": "n_embd",
     "num_hidden_layers": "n_layer",
     "num_attention_heads": "n_head",
     "max_position_embeddings": "n_positions",
-    "hidden_dropout_prob": "resid_pdrop",
-    "attention_probs_dropout_prob": "attn_pdrop",
-    "layer_norm_eps": "layer_norm_epsilon",
 }
 _FIXED = ("causal", "type_vocab_size", "embedding_norm", "pooler_act", "vocab_transform")
 _SUMMARY = {
@@ -35,23 +44,18 @@ _SUMMARY = {
     "summary_activation": None,
 }
 _TOKENS = {"pad_token_id": "pad", "bos_token_id": "separator", "eos_token_id": "separator"}
-# Values of config.json that are the only supported ones.
-_ONLY = {
-    "scale_attn_weights": True,
-    "scale_attn_by_inverse_layer_idx": False,
-    "tie_word_embeddings": True,
-}
-
+# Causal in any case; all tokens have a position, and products of attention one order of steps.
+_HARMLESS = frozenset(
+    [*_SUMMARY, "summary_last_dropout", "is_decoder", "n_ctx", "reorder_and_upcast_attn"]
+)
 # Activations that transformers has for GPT, whose "gelu" is the one with tanh.
 _GPT_ACTIVATIONS = {"gelu": "gelu", "gelu_tanh": "gelu", "relu": "relu"}
 
 
 def _to_options(values: Mapping[str, Any]) -> dict[str, Any]:
-    width = values.get("n_inner") or 4 * whole(values, "hidden_size")
     # In transformers, this "gelu" of GPT is the one with tanh.
-    activation = {"hidden_act": "gelu"} if values["hidden_act"] == "gelu" else {}
-    rates = {"head_dropout": values.get("summary_first_dropout")}
-    return {"intermediate_size": width, **rates, **(activation if "afn" in values else {})}
+    activation = {"hidden_act": "gelu"} if values.get("afn") == "gelu" else {}
+    return {"intermediate_size": values.get("n_inner") or 4 * whole(values, "n_embd"), **activation}
 
 
 def _to_keys(config: BertConfig) -> dict[str, Any]:
@@ -63,9 +67,8 @@ def _to_keys(config: BertConfig) -> dict[str, Any]:
     return {
         **_SUMMARY,
         "embd_pdrop": config.hidden_dropout_prob,
-        "n_inner": config.intermediate_size,
         "summary_first_dropout": config.task_dropout,
-        "is_decoder": False,  # causal in any case
+        **({} if config.model_type == "openai-gpt" else {"n_inner": config.intermediate_size}),
     }
 
 
@@ -76,12 +79,13 @@ def _to_gpt_keys(config: BertConfig) -> dict[str, Any]:
             f"hidden_act is {config.hidden_act}, but Hugging Face's GPT has only {known}; write it "
             "as bert_tf."
         )
-    return _to_keys(config) | {"hidden_act": _GPT_ACTIVATIONS[config.hidden_act]}
+    return _to_keys(config) | {"afn": _GPT_ACTIVATIONS[config.hidden_act]}
 
 
 def _choice(class_name: str) -> dict[str, Architecture]:
     name, head = f"{class_name}DoubleHeadsModel", "multiple_choice_head.summary"
-    return {"MultipleChoice": Architecture(name, head=head, lacks=(POOLER,))}
+    only = {key: (value or False,) for key, value in _SUMMARY.items()}
+    return {"MultipleChoice": Architecture(name, head=head, lacks=(POOLER,), only=only)}
 
 
 GPT = Family(
@@ -101,12 +105,13 @@ GPT = Family(
     heads=_choice("OpenAIGPT")
     | {"SequenceClassification": Architecture(head="score", lacks=(POOLER,), biased=False)},
     lacking_heads=frozenset(["TokenClassification", "QuestionAnswering"]),
-    keys=_KEYS | {"hidden_act": "afn"},
-    defaults={"vocab_size": 40478, "hidden_size": 768, "hidden_act": "gelu", "afn": "gelu"}
-    | {"layer_norm_eps": 1e-5},
-    only=_ONLY,
+    keys=_KEYS | {"afn": "hidden_act"},
+    aliases=_ALIASES,
+    harmless=_HARMLESS | {"n_special", "predict_special_tokens"},
+    training={"embd_pdrop": "hidden_dropout_prob"},
+    defaults={"vocab_size": 40478, "n_embd": 768, "afn": "gelu", "layer_norm_epsilon": 1e-5}
+    | {"summary_first_dropout": 0.1, "bos_token_id": None, "eos_token_id": None},
     fixed={name: FAMILIES["openai-gpt"].values[name] for name in _FIXED},
-    options=frozenset(["head_dropout"]),
     to_options=_to_options,
     to_keys=_to_gpt_keys,
     transposed="heads/",
@@ -132,17 +137,23 @@ GPT2 = Family(
     heads=_choice("GPT2"),
     # It reads the last token that is not padding, which is not ours: that equals padding.
     lacking_heads=frozenset(["SequenceClassification"]),
-    keys=_KEYS | {"hidden_act": "activation_function"},
+    keys=_KEYS | {"activation_function": "hidden_act"},
+    further_keys=frozenset(["n_inner"]),
+    aliases=_ALIASES,
+    harmless=_HARMLESS,
+    training={"embd_pdrop": "hidden_dropout_prob"},
     defaults={
         "vocab_size": 50257,
-        "hidden_size": 768,
-        "hidden_act": "gelu_new",
-        "max_position_embeddings": 1024,
-        "layer_norm_eps": 1e-5,
+        "n_embd": 768,
+        "activation_function": "gelu_new",
+        "n_positions": 1024,
+        "layer_norm_epsilon": 1e-5,
+        "summary_first_dropout": 0.1,
+        "bos_token_id": 50256,
+        "eos_token_id": 50256,
     },
-    only=_ONLY,
+    only={"scale_attn_weights": (True,), "scale_attn_by_inverse_layer_idx": (False,)},
     fixed={name: FAMILIES["gpt2"].values[name] for name in (*_FIXED, "pre_norm")},
-    options=frozenset(["head_dropout"]),
     to_options=_to_options,
     to_keys=_to_keys,
     transposed="heads/",

@@ -39,8 +39,6 @@ def _to_keys(config: BertConfig) -> dict[str, Any]:
         )
     return {
         "pad_token_id": config.position_offset - 1,
-        "bos_token_id": 0,
-        "eos_token_id": 2,
         "classifier_dropout": config.pooler_dropout,
     }
 
@@ -72,9 +70,12 @@ FAMILY = Family(
         )
     },
     defaults={"vocab_size": 50265},
-    options=frozenset(["position_offset", "pooler_dropout"]),
+    keys=bert.KEYS | {"is_decoder": "causal"},
+    further_keys=frozenset(["classifier_dropout", "pad_token_id"]),
+    options=frozenset(["position_offset", "pooler_dropout", "pool_first"]),
     to_options=_to_options,
     to_keys=_to_keys,
+    token_keys={"bos_token_id": "start", "eos_token_id": "separator"},
     tokenizer="byte_bpe",
     head_act="gelu_erf",
 )

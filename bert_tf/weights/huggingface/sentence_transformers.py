@@ -4,12 +4,15 @@ import os
 from collections.abc import Mapping
 from typing import Any, NotRequired, TypedDict
 
+from absl import logging
+
 from bert_tf import tasks
 from bert_tf.models.base_config import EncoderConfig
 from bert_tf.models.head_config import HeadConfig, Pooling
 from bert_tf.tasks import embedding
 from bert_tf.weights.bundle import Bundle
 from bert_tf.weights.huggingface import tokenizers
+from bert_tf.weights.huggingface.keys import Keys
 from pipelines.common import files, json_files
 from pipelines.common.errors import InputError
 
@@ -20,7 +23,7 @@ _LENGTH_FILES = (
     _LENGTH_FILE,
     *(f"sentence_{name}_config.json" for name in ("roberta", "distilbert", "albert")),
 )
-_CONFIG = "config_sentence_transformers.json"
+CONFIG = "config_sentence_transformers.json"
 _MODULES = (("", "Transformer"), ("1_Pooling", "Pooling"), ("2_Normalize", "Normalize"))
 _NAMES = [name for _, name in _MODULES]
 _FLAG = "pooling_mode_"
@@ -30,6 +33,40 @@ _POOLING = {
     f"{_FLAG}max_tokens": Pooling.MAX,
 }
 _LEAST = 8  # tokens, as for --max_length
+_MODULE_KEYS = Keys(frozenset(["path", "type"]), frozenset(["idx", "name"]))
+_LENGTH_KEYS = Keys(
+    frozenset(["max_seq_length", "do_lower_case"]),
+    frozenset(["unpad_inputs"]),
+    {
+        **dict.fromkeys(("query_length", "document_length", "query_expansion"), ()),
+        **dict.fromkeys(("model_args", "tokenizer_args", "config_args"), ()),
+        **dict.fromkeys(("model_kwargs", "processor_kwargs", "config_kwargs"), ()),
+        "processing_kwargs": (),
+        "transformer_task": ("feature-extraction",),
+        "module_output_name": ("token_embeddings",),
+        "modality_config": (
+            {"text": {"method": "forward", "method_output_name": "last_hidden_state"}},
+        ),
+    },
+)
+_POOLING_KEYS = Keys(
+    frozenset(["pooling_mode"]),
+    # No prompt is added here.
+    frozenset(["word_embedding_dimension", "embedding_dimension", "include_prompt"]),
+)
+_NORMALIZE_KEYS = Keys(
+    frozenset(),
+    only=dict.fromkeys(("module_input_name", "module_output_name"), ("sentence_embedding",)),
+)
+_CONFIG_KEYS = Keys(
+    frozenset(["prompts", "similarity_fn_name", "activation_fn"]),
+    frozenset(["__version__", "requirements"]),
+    {
+        "default_prompt_name": (),
+        "truncate_dim": (),
+        "model_type": (False, "SentenceTransformer"),
+    },
+)
 
 
 class _Module(TypedDict):
@@ -50,11 +87,6 @@ class _PoolingFile(TypedDict):
     pooling_mode: NotRequired[str | list[str]]
 
 
-class _Config(TypedDict):
-    default_prompt_name: NotRequired[str | None]
-    truncate_dim: NotRequired[int | None]
-
-
 def encoder_folder(folder: str) -> str:
     """The folder of the encoder: the folder itself, or one within a folder of several modules."""
     within = _encoder_path(folder)
@@ -65,6 +97,24 @@ def _encoder_path(folder: str) -> str:
     """The path of the encoder within a folder; empty if it is the folder itself."""
     modules = json_files.read_optional(f"{folder}/{_FILE}", list[_Module])
     return modules[0]["path"] if modules else ""
+
+
+def max_length(folder: str, longest: int) -> int:
+    """The maximum number of tokens that a folder states for a text, at most `longest`.
+
+    Raises:
+      InputError: A file is damaged, or states a number that is too small.
+    """
+    found = (f"{folder}/{name}" for name in _LENGTH_FILES)
+    place = next(filter(files.gfile.exists, found), f"{folder}/{_LENGTH_FILE}")
+    stated = json_files.read_optional(place, _Length).get("max_seq_length")
+    if not stated:
+        place = f"{folder}/{tokenizers.CONFIG}"
+        stated = json_files.read_optional(place, _Tokenizer).get("model_max_length")
+    most = longest if stated is None else int(min(stated, longest))
+    if most < min(_LEAST, longest):
+        raise InputError(f"{place}: cuts texts to {most} tokens; at least {_LEAST} are supported.")
+    return most
 
 
 def read(model: Bundle) -> dict[str, Any] | None:
@@ -84,37 +134,58 @@ def read(model: Bundle) -> dict[str, Any] | None:
     if not files.gfile.exists(path):
         return None
     modules = json_files.read(path, list[_Module])
+    for module in modules:
+        _MODULE_KEYS.check(module, path)
+        if not module["type"].startswith("sentence_transformers."):
+            raise InputError(
+                f"{path}: {module['type']} is code of the folder's own, which is never run."
+            )
     names = [module["type"].rsplit(".", 1)[-1] for module in modules]
     if names not in (_NAMES, _NAMES[:-1]):
         raise InputError(
             f"{path}: has the modules {', '.join(names)}; Transformer and Pooling can be read, and "
             "Normalize after them."
         )
-    config = json_files.read_optional(f"{top}/{_CONFIG}", _Config)
-    for key in ("default_prompt_name", "truncate_dim"):
-        if config.get(key):
-            raise InputError(f"{top}/{_CONFIG}: {key}={config.get(key)} is not supported.")
+    _check_config(f"{top}/{CONFIG}", normalized=names == _NAMES)
+    for module in modules[2:]:
+        place = files.inside(top, f"{module['path']}/config.json", path)
+        _NORMALIZE_KEYS.check(json_files.read_optional(place, dict[str, Any]), place)
     place = files.inside(top, f"{modules[1]['path']}/config.json", path)
     head = HeadConfig(pooling=_read_pooling(place))
     lengths = (json_files.read_optional(f"{folder}/{name}", _Length) for name in _LENGTH_FILES)
     own = next(filter(None, lengths), _Length())
+    _LENGTH_KEYS.check(own, f"{folder}/{_LENGTH_FILE}")
     if own.get("do_lower_case") and not model.resolved_settings().get("lower_case"):
         raise InputError(
             f"{path}: texts are made lower case before they are tokenized (do_lower_case), which "
             "the tokenizer does not do."
         )
-    tokenizer = json_files.read_optional(f"{folder}/{tokenizers.CONFIG}", _Tokenizer)
-    longest = model.config.max_length
-    most = own.get("max_seq_length") or tokenizer.get("model_max_length") or longest
-    if most < _LEAST:
-        raise InputError(f"{path}: cuts texts to {most} tokens; at least {_LEAST} are supported.")
-    task = tasks.make(embedding.SHAPE.default_kind, max_length=min(int(most), longest), head=head)
+    most = max_length(folder, model.config.max_length)
+    task = tasks.make(embedding.SHAPE.default_kind, max_length=most, head=head)
     return json_files.as_json(task.describe() | {"normalize": names == _NAMES})
+
+
+def _check_config(place: str, normalized: bool) -> None:
+    """Reports what differs in searches, and raises InputError if vectors would differ."""
+    values = json_files.read_optional(place, dict[str, Any])
+    _CONFIG_KEYS.check(values, place)
+    if values.get("similarity_fn_name") not in (None, "cosine", *(["dot"] if normalized else [])):
+        logging.warning(
+            "%s: similarity_fn_name is %s; vectors are compared by their cosines here.",
+            *(place, values["similarity_fn_name"]),
+        )
+    prompts = values.get("prompts")
+    if isinstance(prompts, dict) and any(prompts.values()):
+        logging.warning(
+            "%s: has prompts, which are not added here; begin your texts with them: %s.",
+            *(place, ", ".join(f"{name} {text!r}" for name, text in prompts.items() if text)),
+        )
 
 
 def _read_pooling(path: str) -> Pooling:
     """The kind of pooling; versions before 6 have a flag for each."""
     values = json_files.read(path, _PoolingFile)
+    _POOLING_KEYS.check({k: v for k, v in values.items() if not k.startswith(_FLAG)}, path)
     flags = [name for name, on in values.items() if name.startswith(_FLAG) and on is True]
     found = values.get("pooling_mode", [_POOLING.get(name, name) for name in flags] or "mean")
     modes = [found] if isinstance(found, str) else found

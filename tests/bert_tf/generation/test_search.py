@@ -42,6 +42,10 @@ SETTINGS = [
         GenerationSettings(max_new_tokens=16, beams=5, length_penalty=-0.5, unique_ngram=3),
         {"num_beams": 5, "length_penalty": -0.5, "no_repeat_ngram_size": 3},
     ),
+    (
+        GenerationSettings(max_new_tokens=14, beams=4, length_penalty=2.0, early_stopping=True),
+        {"num_beams": 4, "length_penalty": 2.0, "early_stopping": True},
+    ),
 ]
 
 
@@ -107,15 +111,12 @@ def _prompts(rows=6, length=9):
 def test_tokens_are_those_of_transformers(peer, tmp_path, architecture):  # noqa: F811
     config = {
         "vocab_size": 60, "n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 48,
-        "bos_token_id": END, "eos_token_id": END,
     }  # fmt: skip
     if architecture.startswith("Bart"):
         layers = {"layers": 2, "attention_heads": 4, "ffn_dim": 64}
         sides = {f"{side}_{k}": v for side in ("encoder", "decoder") for k, v in layers.items()}
         config = {
-            "vocab_size": 60, "d_model": 32, "max_position_embeddings": 48, "bos_token_id": START,
-            "eos_token_id": END, "decoder_start_token_id": END, "forced_eos_token_id": None,
-            **sides,
+            "vocab_size": 60, "d_model": 32, "max_position_embeddings": 48, **sides,
         }  # fmt: skip
     folder = f"{tmp_path}/made"
     arguments = ("--architecture", architecture, "--config", json.dumps(config))
@@ -130,7 +131,12 @@ def test_tokens_are_those_of_transformers(peer, tmp_path, architecture):  # noqa
         for ours, theirs in SETTINGS
     ]
     if model.config.num_decoder_layers:
-        options = [each | {"suppress_tokens": [START]} for each in options]
+        of_bart = {
+            "decoder_start_token_id": END, "forced_bos_token_id": START,
+            "forced_eos_token_id": END, "bad_words_ids": [[START]],
+        }  # fmt: skip
+        counted = {"min_new_tokens", "max_new_tokens"}  # <s>, too
+        options = [{k: v + (k in counted) for k, v in each.items()} | of_bart for each in options]
     files = ("--inputs", f"{tmp_path}/in.npz", "--outputs", f"{tmp_path}/out.npz")
     peer("generate", "--folder", folder, "--settings", json.dumps(options), *files)
     with np.load(f"{tmp_path}/out.npz") as theirs:
@@ -162,6 +168,7 @@ class _OneDistribution:
     """A decoder whose next token does not depend on the last ones; one in three texts ends."""
 
     continues = True  # the prompt
+    forced = 0
 
     def begin(self, ids, mask):
         rows = tf.shape(ids)[0]
@@ -184,6 +191,52 @@ def test_a_negative_length_penalty_prefers_short_texts(penalty):
     state = search.begin(padded_left(*map(tf.constant, _prompts())))
     found = search.tokens(search.advance(state, 20)).numpy()
     assert (found[:, 12] == END).all()
+
+
+class _Steps(_OneDistribution):
+    """A decoder with given probabilities of tokens at each step; what is left is for all alike."""
+
+    def __init__(self, *steps, continues=True, forced=0):
+        self.continues, self.forced = continues, forced
+        rest = [(1 - sum(step.values())) / 60 for step in steps]
+        table = np.repeat(np.log(np.array(rest, np.float32) + 1e-12)[:, np.newaxis], 60, 1)
+        for row, step in zip(table, steps, strict=True):
+            row[list(step)] = np.log(list(step.values()))
+        self.table = tf.constant(table)
+
+    def step(self, tokens, state):
+        place = tf.minimum(tf.cast(state, tf.int32), len(self.table) - 1)
+        return tf.gather(self.table, place), state + 1
+
+
+def _written(decoder, **settings):
+    settings = GenerationSettings(**settings)
+    kind = BeamSearch if settings.beams > 1 else SingleSearch
+    search = kind(decoder, settings, 60, END, PAD, ())
+    ones = tf.ones([1, 3], tf.int32)
+    state = search.advance(search.begin(Prompt(ones, ones)), 20)
+    found = search.tokens(state).numpy()[0].tolist()
+    return found[: found.index(END) + 1] if END in found else found
+
+
+@pytest.mark.parametrize("beams", [1, 3])
+def test_a_result_that_reaches_the_limit_ends_there(beams):
+    for continues, last in ((False, END), (True, 4)):
+        decoder = _Steps({4: 0.6, 5: 0.3}, continues=continues)
+        assert _written(decoder, max_new_tokens=4, beams=beams) == [4, 4, 4, last]
+
+
+@pytest.mark.parametrize(("forced", "expected"), [(0, [4, END]), (1, [END])])
+def test_tokens_that_are_forced_count_in_the_length(forced, expected):
+    # log(0.3) / 1 < log(0.7 * 0.175) / 2, but log(0.3) / 2 > log(0.7 * 0.175) / 3
+    decoder = _Steps({END: 0.3, 4: 0.7}, {END: 0.175}, {}, forced=forced)
+    assert _written(decoder, max_new_tokens=3, beams=2) == expected
+
+
+@pytest.mark.parametrize(("early", "expected"), [(True, [4, END]), (False, [4, 5, END])])
+def test_a_search_may_end_with_as_many_texts_as_beams(early, expected):
+    decoder = _Steps({END: 0.2, 4: 0.79}, {END: 0.2, 5: 0.79}, {END: 0.99})
+    assert _written(decoder, max_new_tokens=6, beams=2, early_stopping=early) == expected
 
 
 def test_the_cache_changes_nothing(model):

@@ -114,7 +114,7 @@ CASES = [
     _of_generation(),
     _of_embeddings(2, [""] * 5, dimensions=(16, 8)),
     _of_embeddings(3, [""] * 5),
-    _of_embeddings(2, ["0", "1", "2.5", "4", "5"]),
+    _of_embeddings(2, ["0", "0.2", "0.5", "-0.8", "1"]),
     _of_embeddings(1, ["a", "b", "a", "b", "b"]),
     _of_embeddings(1, [""] * 5),
 ]

@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from bert_tf import tasks
 from bert_tf.tasks.embedding import losses, retrieval
 from pipelines.common.errors import InputError
 from pipelines.labelled import embedding_files
 from pipelines.labelled.columns import ColumnNames
+from pipelines.labelled.schema import EmbeddingExample
 
 RNG = np.random.default_rng(1)
 VECTORS = RNG.normal(size=(6, 3, 8)).astype(np.float32)
@@ -63,6 +65,40 @@ def test_similarity_is_the_squared_error_of_the_cosine():
     cosines = (normalized(VECTORS[:, 0]) * normalized(VECTORS[:, 1])).sum(-1)
     found = losses.similarity(tf.constant(VECTORS), tf.constant(wanted))
     np.testing.assert_allclose(found, (cosines - wanted) ** 2, rtol=1e-4)
+
+
+def of_scores(*scores):
+    return [
+        EmbeddingExample(str(i), f"x.tsv: line {i + 2}", (f"a {i}", f"b {i}"), score)
+        for i, score in enumerate(scores)
+    ]
+
+
+def test_similarities_are_learned_as_they_are_given():
+    examples = of_scores("0.25", "-0.5", "1")
+    task = tasks.make("embedding").fit(examples)
+    assert task._targets(examples).tolist() == [0.25, -0.5, 1.0]
+    with pytest.raises(InputError, match=r"line 3: the similarity 3\.8 is not from -1 to 1.* 5"):
+        task.fit(of_scores("0", "3.8"))
+    with pytest.raises(InputError, match=r"line 2: the similarity 4 is"):
+        task.check(of_scores("4"))
+
+
+@pytest.mark.parametrize("form", ["pairs", "similarities", "classes"])
+def test_the_loss_of_several_dimensions_is_the_sum(form):
+    task = tasks.make("embedding", dimensions=(4, 2, 8)).restore(
+        tasks.make("embedding").describe() | {"form": form, "dimensions": [4, 2, 8]}
+    )
+    labels = tf.linspace(0.0, 1.0, 6) if form == "similarities" else tf.constant([0, 1, 1, 2, 0, 2])
+    batch = {"labels": labels, "weights": tf.ones(6)}
+    loss = {
+        "pairs": losses.ranking,
+        "similarities": lambda x, y, _: losses.similarity(x, y),
+        "classes": losses.triplet,
+    }[form]
+    cut = [tf.constant(normalized(VECTORS[..., :n])) for n in (2, 4, 8)]
+    expected = sum(loss(vectors, labels, batch["weights"]) for vectors in cut)
+    np.testing.assert_allclose(task.losses(tf.constant(VECTORS), batch), expected, rtol=1e-5)
 
 
 def test_retrieval_of_known_ranks():

@@ -109,7 +109,7 @@ def test_the_encoder_may_be_in_a_folder_of_its_own(sentence_model, tmp_path, mon
     [
         ("1_Pooling/config.json", {"pooling_mode": 3}, "config.json: .*pooling_mode"),
         ("sentence_bert_config.json", {"max_seq_length": [8]}, "config.json: .*max_seq_length"),
-        ("sentence_bert_config.json", {"max_seq_length": 5}, "modules.json: cuts texts to 5 tok"),
+        ("sentence_bert_config.json", {"max_seq_length": 5}, "config.json: cuts texts to 5 tok"),
         ("modules.json", {}, "modules.json: "),
     ],
 )
@@ -125,8 +125,8 @@ def test_damaged_files_are_reported(sentence_model, name, content, message):
     ("arguments", "message"),
     [
         ({"modules": ("Transformer", "Pooling", "Dense")}, "modules.json: .*Pooling, Dense;"),
-        ({"others": {"default_prompt_name": "query"}}, "default_prompt_name=query is not supp"),
-        ({"others": {"truncate_dim": 8}}, "truncate_dim=8 is not supported"),
+        ({"others": {"default_prompt_name": "query"}}, "default_prompt_name is 'query'; it"),
+        ({"others": {"truncate_dim": 8}}, "truncate_dim is 8; it is not supp"),
         ({"pooling": "lasttoken"}, "config.json: pools by pooling_mode_lasttoken; one of"),
     ],
 )

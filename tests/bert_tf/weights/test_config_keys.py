@@ -1,0 +1,218 @@
+"""Every key of the configurations of Hugging Face is followed, without effect, or refused by name.
+
+The configurations are of the form in which transformers writes them.
+"""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from bert_tf.weights.huggingface import config as configs
+from bert_tf.weights.huggingface import generation
+from bert_tf.weights.huggingface.keys import GENERATION, Keys
+from pipelines.common.errors import InputError
+
+BERT = {
+    "vocab_size": 90, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4,
+    "intermediate_size": 64, "hidden_act": "gelu", "hidden_dropout_prob": 0.1,
+    "attention_probs_dropout_prob": 0.1, "max_position_embeddings": 40, "type_vocab_size": 2,
+    "initializer_range": 0.02, "layer_norm_eps": 1e-12, "pad_token_id": 0, "bos_token_id": None,
+    "eos_token_id": None, "use_cache": True, "classifier_dropout": None, "is_decoder": False,
+    "add_cross_attention": False, "tie_word_embeddings": True,
+}  # fmt: skip
+SUMMARY = {"summary_type": "cls_index", "summary_use_proj": True, "summary_activation": None,
+           "summary_proj_to_labels": True, "summary_first_dropout": 0.1}  # fmt: skip
+GPT = {
+    "vocab_size": 90, "n_positions": 40, "n_embd": 32, "n_layer": 2, "n_head": 4, "afn": "gelu",
+    "resid_pdrop": 0.1, "embd_pdrop": 0.1, "attn_pdrop": 0.1, "layer_norm_epsilon": 1e-5,
+    "initializer_range": 0.02, "pad_token_id": None, "tie_word_embeddings": True, **SUMMARY,
+}  # fmt: skip
+OF_EVERY_CLASS = {
+    "architectures": None, "chunk_size_feed_forward": 0, "dtype": "float32", "id2label": None,
+    "is_encoder_decoder": False, "label2id": None, "output_hidden_states": False,
+    "problem_type": None, "return_dict": True, "transformers_version": "5.23.0",
+    "position_embedding_type": "absolute", "auto_map": None, "quantization_config": None,
+    "pruned_heads": {}, "torch_dtype": "float32", "_name_or_path": "",
+}  # fmt: skip
+PUBLISHED = {
+    "Bert": BERT,
+    "Roberta": BERT | {"pad_token_id": 1, "bos_token_id": 0, "eos_token_id": 2},
+    "DistilBert": {
+        "vocab_size": 90, "max_position_embeddings": 40, "sinusoidal_pos_embds": False,
+        "n_layers": 2, "n_heads": 4, "dim": 32, "hidden_dim": 64, "dropout": 0.1,
+        "attention_dropout": 0.1, "activation": "gelu", "initializer_range": 0.02,
+        "qa_dropout": 0.1, "seq_classif_dropout": 0.2, "pad_token_id": 0,
+        "tie_word_embeddings": True, "tie_weights_": True,
+    },
+    "Albert": {key: BERT[key] for key in BERT if key not in ("classifier_dropout", "is_decoder")}
+    | {"embedding_size": 16, "num_hidden_groups": 1, "inner_group_num": 1,
+       "classifier_dropout_prob": 0.1, "bos_token_id": 2, "eos_token_id": 3, "gap_size": 0,
+       "down_scale_factor": 1, "net_structure_type": 0, "num_memory_blocks": 0},
+    "Electra": BERT | SUMMARY
+    | {"embedding_size": 16, "summary_type": "first", "summary_activation": "gelu",
+       "summary_last_dropout": 0.1, "summary_proj_to_labels": False},
+    "OpenAIGPT": GPT | {"n_ctx": 40, "n_special": 0, "predict_special_tokens": True},
+    "GPT2": {key: GPT[key] for key in GPT if key != "afn"}
+    | {"activation_function": "gelu_new", "n_inner": None, "scale_attn_weights": True,
+       "use_cache": True, "bos_token_id": 50256, "eos_token_id": 50256, "n_ctx": 40,
+       "scale_attn_by_inverse_layer_idx": False, "reorder_and_upcast_attn": False,
+       "add_cross_attention": False},
+    "Bart": {
+        "vocab_size": 90, "max_position_embeddings": 40, "d_model": 32, "dropout": 0.1,
+        "encoder_layers": 2, "encoder_ffn_dim": 64, "encoder_attention_heads": 4,
+        "decoder_layers": 2, "decoder_ffn_dim": 64, "decoder_attention_heads": 4,
+        "encoder_layerdrop": 0.0, "decoder_layerdrop": 0.0, "activation_function": "gelu",
+        "attention_dropout": 0.0, "activation_dropout": 0.0, "init_std": 0.02,
+        "classifier_dropout": 0.0, "scale_embedding": False, "use_cache": True, "pad_token_id": 1,
+        "bos_token_id": 0, "eos_token_id": 2, "is_encoder_decoder": True,
+        "decoder_start_token_id": 2, "forced_eos_token_id": 2, "is_decoder": False,
+        "tie_word_embeddings": True, "normalize_before": False, "add_final_layer_norm": False,
+        "add_bias_logits": False, "normalize_embedding": True, "static_position_embeddings": False,
+    },
+}  # fmt: skip
+CLASSES = {
+    name: [f"{name}Model", f"{name}For{'Multiple' if name == 'Electra' else 'Masked'}Choice"]
+    for name in PUBLISHED
+}
+CLASSES |= {
+    "Electra": ["ElectraModel", "ElectraForMaskedLM", "ElectraForMultipleChoice"],
+    "OpenAIGPT": ["OpenAIGPTModel", "OpenAIGPTLMHeadModel", "OpenAIGPTDoubleHeadsModel"],
+    "GPT2": ["GPT2Model", "GPT2LMHeadModel", "GPT2DoubleHeadsModel"],
+    "Bart": ["BartModel", "BartForConditionalGeneration", "BartForSequenceClassification"],
+    "Bert": ["BertModel", "BertForMaskedLM", "BertForSequenceClassification"],
+}
+# Changes no output of transformers 5 in evaluation, with the inputs of its tokenizer.
+INERT = {
+    *("_name_or_path", "bos_token_id", "chunk_size_feed_forward", "dtype", "label2id"),
+    *("output_hidden_states", "pad_token_id", "return_dict", "torch_dtype", "use_cache"),
+    *("transformers_version", "qa_dropout", "summary_last_dropout", "summary_first_dropout"),
+    *("activation_dropout", "encoder_layerdrop", "decoder_layerdrop", "embd_pdrop"),
+    *("sinusoidal_pos_embds", "tie_weights_", "gap_size", "down_scale_factor", "n_ctx"),
+    *("net_structure_type", "num_memory_blocks", "n_special", "predict_special_tokens"),
+    *("reorder_and_upcast_attn", "eos_token_id"),
+}
+# Followed by what reads the head, or the settings of generation, and tested there.
+ELSEWHERE = {"architectures", "id2label", "problem_type", "forced_eos_token_id"}
+OF_A_SUMMARY = {"summary_type", "summary_use_proj", "summary_activation", "summary_proj_to_labels"}
+
+
+def of(name, architecture):
+    family = {"OpenAIGPT": "openai-gpt"}.get(name, name.lower())
+    return OF_EVERY_CLASS | PUBLISHED[name] | {
+        "model_type": family, "architectures": [architecture]
+    }  # fmt: skip
+
+
+def changed(key, value):
+    """Another value of the same type, which makes a valid model where that is possible."""
+    if isinstance(value, bool):
+        return not value
+    if key in ("hidden_act", "activation", "afn", "activation_function"):
+        return "relu"
+    if isinstance(value, int):
+        return value * 2 if value > 3 else value + 1
+    if isinstance(value, float):
+        return value + 0.25
+    if isinstance(value, dict):
+        return {"0": [1]}
+    return "tanh" if key == "summary_activation" else f"{value or ''}x"
+
+
+@pytest.mark.parametrize(
+    ("name", "architecture"), [(name, each) for name in PUBLISHED for each in CLASSES[name]]
+)
+def test_every_key_is_followed_or_refused_by_name(name, architecture, caplog):
+    config = of(name, architecture)
+    _, expected = configs.read_config(config, "config.json")
+    assert "unknown" not in caplog.text, caplog.text
+    chooses = architecture.endswith(("MultipleChoice", "DoubleHeadsModel"))
+    untied = not architecture.endswith(("Model", "ForMaskedLM", "ForConditionalGeneration"))
+    for key, value in config.items():
+        if key in ELSEWHERE:
+            continue
+        harmless = key in INERT or (key in OF_A_SUMMARY and not chooses)
+        harmless |= key == "tie_word_embeddings" and untied
+        new = {"classifier_dropout": 0.35, "n_inner": 50}.get(key) or changed(key, value)
+        try:
+            _, found = configs.read_config({**config, key: new}, "config.json")
+        except InputError as error:
+            assert re.search(rf"\b{key}\b", str(error)), (key, str(error))
+            continue
+        assert harmless or found != expected, f"{key}={new!r} is ignored"
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_a_key_that_nobody_knows_is_named(name, caplog):
+    config = of(name, CLASSES[name][0])
+    configs.read_config(config | {"use_my_attention": True, "alibi": 1}, "config.json")
+    assert "config.json: unknown keys have no effect: alibi, use_my_attention." in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "message"),
+    [
+        ("Bert", {"auto_map": {"AutoModel": "modeling_x.XModel"}}, "auto_map is {'AutoModel'"),
+        ("Electra", {"is_decoder": True}, "is_decoder is True; only False is supported"),
+        ("DistilBert", {"hidden_size": 64}, "hidden_size is 64, but dim, which means the same, 32"),
+        ("GPT2", {"n_positions": "x"}, "max_position_embeddings is 'x'; it must be a whole"),
+        ("Bart", {"eos_token_id": 7}, "decoder_start_token_id is 2, but eos_token_id 7"),
+        ("Bert", {"per_layer_config": {"0": {}}}, "per_layer_config is .*; it is not supported"),
+    ],
+)
+def test_what_is_refused_is_explained(name, changes, message):
+    with pytest.raises(InputError, match=rf"config\.json: {message}"):
+        configs.read_config(of(name, CLASSES[name][0]) | changes, "config.json")
+
+
+def test_names_that_transformers_maps_are_followed():
+    alone = {"hidden_size": 48, "num_hidden_layers": 3, "model_type": "distilbert"}
+    _, config = configs.read_config(alone, "config.json")
+    assert (config.hidden_size, config.num_hidden_layers) == (48, 3)
+    # Keys of BERT that a DistilBERT does not have are not its own.
+    _, config = configs.read_config(alone | {"intermediate_size": 99}, "config.json")
+    assert config.intermediate_size == 3072
+
+
+def test_the_table_of_the_guide_is_complete():
+    guide = (Path(__file__).parents[3] / "docs/guides/weights.md").read_text()
+    rows = re.findall(r"^\| `([\w-]+)` \| (.*) \|$", guide, re.MULTILINE)
+    stated = {name: set(re.findall(r"`(\w+)`", keys)) for name, keys in rows}
+    assert stated == {name: set(each.followed) for name, each in configs.FAMILIES.items()}
+
+
+def test_null_is_false():
+    keys = Keys(frozenset(), only={"a": (False,), "b": (True,)})
+    keys.check({"a": None, "b": True}, "x")
+    with pytest.raises(InputError, match="x: b is None; only True is supported"):
+        keys.check({"b": None}, "x")
+
+
+@pytest.mark.parametrize(
+    ("stated", "forced", "found"),
+    [
+        # BART's for summaries.
+        (
+            {"num_beams": 4, "length_penalty": 2.0, "min_length": 56, "forced_bos_token_id": 0,
+             "forced_eos_token_id": 2, "_from_model_config": True, "eos_token_id": 2},
+            True,
+            "length_penalty 2.0, min_length 56, num_beams 4",
+        ),
+        ({"forced_eos_token_id": 2}, False, "forced_eos_token_id 2"),
+        ({"temperature": 0.6, "num_beams": 1, "repetition_penalty": 1.0}, False, ""),
+        ({"do_sample": True, "temperature": 0.6}, False, "do_sample True, temperature 0.6"),
+        ({"eos_token_id": [2, 3], "use_cache": True}, False, r"eos_token_id [2, 3]"),
+        ({"my_key": 5}, False, "my_key"),
+    ],
+)  # fmt: skip
+def test_settings_of_generation_are_reported(tmp_path, caplog, stated, forced, found):
+    config = {"bos_token_id": 0, "eos_token_id": 2}
+    (tmp_path / "generation_config.json").write_text(json.dumps(stated))
+    generation.report(config, str(tmp_path), forced)
+    assert found in caplog.text and bool(found) == bool(caplog.text)
+    caplog.clear()
+    (tmp_path / "generation_config.json").unlink()  # older folders have them in config.json
+    known = {key: value for key, value in stated.items() if key in GENERATION}
+    generation.report(config | known, str(tmp_path), forced)
+    assert bool(caplog.text) == (bool(found) and bool(known))

@@ -1,0 +1,225 @@
+"""What folders of Hugging Face state of tasks: lengths, labels, poolers, scores, ids of tokens."""
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+import safetensors.numpy
+import tensorflow as tf
+
+from bert_tf import tasks, weights
+from bert_tf.models.config import BertConfig
+from bert_tf.tasks.model import HeadShape, TaskModel
+from bert_tf.weights.formats import Format
+from pipelines.common.errors import InputError
+
+from .test_huggingface import change
+from .test_roberta import ROBERTA
+from .test_roberta import make_bundle as make_roberta
+from .test_weights import CONFIG, assert_same_weights, edit, make_bundle
+
+
+def folder_of(tmp_path, shape="classification", units=3, config=CONFIG, model=None):
+    """A folder as other programs leave it."""
+    model = model or make_bundle(config, shape=shape, units=units)
+    weights.write(model, f"{tmp_path}/hf", Format.HUGGINGFACE)
+    (tmp_path / "hf/tasks.json").unlink(missing_ok=True)
+    return tmp_path / "hf"
+
+
+@pytest.mark.parametrize(
+    ("shape", "stated", "length"),
+    [
+        ("classification", {"model_max_length": 20}, 20),
+        ("tagging", {"model_max_length": 512}, 64),  # the positions
+        ("classification", {"model_max_length": 1000000000000000019884624838656}, 64),
+        ("choice", {"model_max_length": None}, 64),
+        ("span", {"model_max_length": 20}, 64),  # windows of 384 tokens, at most the positions
+    ],
+)
+def test_a_task_has_the_length_of_the_model(tmp_path, shape, stated, length):
+    folder = folder_of(tmp_path, shape, {"choice": 1, "span": 2}.get(shape, 3))
+    change(folder / "tokenizer_config.json", **stated)
+    model = weights.read(str(folder))
+    assert tasks.load(model.task(), model.config.max_length).max_length == length
+    chosen = model.with_max_length(30)
+    assert tasks.load(chosen.task(), model.config.max_length).max_length == 30
+    with pytest.raises(InputError, match="65 tokens exceed the 64 positions"):
+        model.with_max_length(65)
+
+
+def test_the_first_positions_of_a_roberta_are_not_for_tokens(tmp_path):
+    model = make_roberta(shape="classification")
+    folder = folder_of(tmp_path, model=model)
+    change(folder / "tokenizer_config.json", model_max_length=512)
+    assert weights.read(str(folder)).task()["max_length"] == 18  # of 20 positions
+    change(folder / "tokenizer_config.json", model_max_length=3)
+    with pytest.raises(InputError, match=r"tokenizer_config.json: cuts texts to 3 tokens"):
+        weights.read(str(folder))
+
+
+@pytest.mark.parametrize(
+    ("names", "labels"),
+    [
+        ({"0": 0, "1": 1, "2": 2}, ["0", "1", "2"]),  # as run_glue.py writes them
+        ({"0": -1.5, "1": "1", "2": True}, ["-1.5", "1", "True"]),
+        ({"0": "a", "1": "b", "2": "a"}, ["a (0)", "b", "a (2)"]),
+    ],
+)
+def test_any_names_of_labels_are_read(tmp_path, caplog, names, labels):
+    folder = folder_of(tmp_path)
+    change(folder / "config.json", id2label=names)
+    model = weights.read(str(folder))
+    assert model.task()["labels"] == labels
+    assert ("names several units alike (a)" in caplog.text) == ("b" in labels)
+    weights.write(model, f"{tmp_path}/back", Format.HUGGINGFACE)
+    assert weights.read(f"{tmp_path}/back").tasks == model.tasks
+
+
+FEATURES = {
+    "input_word_ids": tf.constant([[5, 8, 9, 12, 7], [6, 11, 13, 0, 0]]),
+    "input_mask": tf.constant([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0]]),
+    "input_type_ids": tf.zeros([2, 5], tf.int32),
+}
+
+
+@pytest.mark.parametrize("config", [CONFIG, ROBERTA], ids=["bert", "roberta"])
+def test_the_pooler_of_a_causal_model_reads_the_first_token(tmp_path, config):
+    """As in transformers, where only generation knows of the last one."""
+    make = make_roberta if config is ROBERTA else make_bundle
+    folder = folder_of(tmp_path, model=make(config, shape="classification"))
+    change(folder / "config.json", is_decoder=True)
+    model = weights.read(str(folder))
+    assert model.config.causal and model.config.pool_first
+    net = TaskModel(model.config, [HeadShape("classification", 3, False)])
+    assert not weights.assign(net, model.weights, "")
+    outputs = net.encoder(FEATURES)
+    kernel, bias = (model.weights[f"encoder/pooler/{name}"] for name in ("kernel", "bias"))
+    expected = np.tanh(outputs["sequence_output"][:, 0] @ kernel + bias)
+    np.testing.assert_allclose(outputs["pooled_output"], expected, atol=1e-5)
+    np.testing.assert_allclose(net.encoder.pooled(FEATURES), expected, atol=1e-5)
+    # It is written as it was read; our own, which reads the last token, is not.
+    weights.write(model, f"{tmp_path}/back", Format.HUGGINGFACE)
+    again = weights.read(f"{tmp_path}/back")
+    assert again.config == model.config
+    assert_same_weights(again.weights, model.weights)
+    ours = dataclasses.replace(model, config=dataclasses.replace(model.config, pool_first=False))
+    with pytest.raises(InputError, match="reads the last token, as the model is causal"):
+        weights.write(ours, f"{tmp_path}/ours", Format.HUGGINGFACE)
+
+
+IDENTITY, SIGMOID = "torch.nn.modules.linear.Identity", "torch.nn.modules.activation.Sigmoid"
+
+
+@pytest.mark.parametrize(
+    ("keys", "activation"),
+    [
+        ({"sbert_ce_default_activation_function": IDENTITY}, "identity"),  # before version 4
+        ({"sentence_transformers": {"activation_fn": SIGMOID, "version": "4.1.0"}}, "sigmoid"),
+        (
+            {
+                "sentence_transformers": {"activation_fn": SIGMOID},
+                "sbert_ce_default_activation_function": IDENTITY,
+            },
+            "sigmoid",
+        ),
+    ],
+)
+def test_a_reranker_has_the_activation_that_its_folder_states(tmp_path, keys, activation):
+    folder = folder_of(tmp_path, "regression", 1)
+    change(folder / "config.json", **keys)
+    model = weights.read(str(folder))
+    assert (model.task()["activation"], model.task()["pair"]) == (activation, True)
+    task = tasks.load(model.task())
+    assert task.pair
+    logits = np.array([[-11.2], [-9.8], [0.0], [2.5]], np.float32)
+    expected = logits[:, 0] if activation == "identity" else 1 / (1 + np.exp(-logits[:, 0]))
+    np.testing.assert_allclose(task.predict([], {}, list(logits)), expected, rtol=1e-6)
+    assert len(set(task.predict([], {}, list(logits)))) == 4  # they do not tie
+    weights.write(model, f"{tmp_path}/back", Format.HUGGINGFACE)
+    stated = json.loads((tmp_path / "back/config.json").read_text())["sentence_transformers"]
+    assert stated == {"activation_fn": IDENTITY if activation == "identity" else SIGMOID}
+    assert weights.read(f"{tmp_path}/back").tasks == model.tasks
+
+
+def test_newer_rerankers_state_it_in_another_file(tmp_path):
+    folder = folder_of(tmp_path, "regression", 1)
+    assert "activation" not in weights.read(str(folder)).task()
+    name = "config_sentence_transformers.json"
+    change(folder / name, model_type="CrossEncoder", activation_fn=SIGMOID)
+    assert weights.read(str(folder)).task()["activation"] == "sigmoid"
+    change(folder / name, activation_fn="torch.nn.modules.activation.Tanh")
+    with pytest.raises(InputError, match=rf"{name}: the activation of scores is torch.*Tanh; know"):
+        weights.read(str(folder))
+
+
+BART = dataclasses.replace(
+    BertConfig.named("bart-debug"), vocab_size=53, hidden_size=24, num_attention_heads=4,
+    intermediate_size=40, max_position_embeddings=20,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("config", "keys", "message"),
+    [
+        (
+            BART,
+            {"eos_token_id": 7, "decoder_start_token_id": 7, "pad_token_id": 5},
+            "pad_token_id is 5, but without a tokenizer only 1 can be read; copy its files there",
+        ),
+        (
+            BertConfig.named(
+                "gpt2-debug", vocab_size=53, hidden_size=24, num_attention_heads=4,
+                intermediate_size=96, max_position_embeddings=20,
+            ),
+            {"eos_token_id": 93},
+            "eos_token_id is 93, but without a tokenizer only 50256 can be read",
+        ),
+    ],
+    ids=["bart", "gpt2"],
+)  # fmt: skip
+def test_ids_of_tokens_are_kept_or_refused(tmp_path, config, keys, message):
+    """Without a tokenizer they would be written back as those of the released models."""
+    folder = folder_of(tmp_path, model=make_roberta(config))
+    assert weights.read(str(folder)).config == config
+    change(folder / "config.json", **keys)
+    with pytest.raises(InputError, match=rf"config\.json: {message}"):
+        weights.read(str(folder))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"num_hidden_layers": 9999}, r"lacks the weight bert.encoder.layer.9998.output.LayerNorm"),
+        ({"vocab_size": 10**9}, r"word_embeddings.weight has the shape \[53, 24\]; .*1000000000"),
+        ({"hidden_size": 2**20}, r"has the shape \[53, 24\]; the configuration requires \[53, 104"),
+    ],
+)
+def test_sizes_are_compared_with_the_file_first(tmp_path, monkeypatch, changes, message):
+    folder = folder_of(tmp_path)
+    change(folder / "config.json", **changes)
+    monkeypatch.delattr("bert_tf.weights.table.parameter_shapes")  # nothing of these sizes is made
+    with pytest.raises(InputError, match=message):
+        weights.read(str(folder))
+
+
+def test_many_empty_tensors_are_named_at_once(tmp_path):
+    folder = folder_of(tmp_path)
+    empty = {f"x.{i}": np.zeros((0,), np.float32) for i in range(20_000)}
+    edit(folder, lambda arrays: arrays.update(empty))
+    with pytest.raises(InputError, match=r"weights that this model does not have: x\.0"):
+        weights.read(str(folder))
+
+
+def test_a_damaged_file_of_weights_is_named(tmp_path):
+    folder = folder_of(tmp_path)
+    path = folder / "model.safetensors"
+    data = path.read_bytes()
+    for spoilt in (b"", data[:100], data[:-1], b"\xff" * 200):
+        path.write_bytes(spoilt)
+        with pytest.raises(InputError, match="model.safetensors: is damaged"):
+            weights.read(str(folder))
+    path.write_bytes(safetensors.numpy.save({"x": np.zeros(2, np.int16)}))
+    with pytest.raises(InputError, match="x has the type I16, which is not read"):
+        weights.read(str(folder))
