@@ -112,7 +112,7 @@ def test_a_task_keeps_its_name_and_labels(tmp_path, kind):
         ({"is_decoder": "false"}, "causal is 'false'; it must be"),
         (
             {"model_type": "gpt2", "n_embd": "24", "hidden_size": None},
-            "hidden_size is '24'; it must be a whole number",
+            "n_embd is '24'; it must be a whole number",
         ),
         (
             {"model_type": "bart", "encoder_layers": "6", "num_hidden_layers": None},

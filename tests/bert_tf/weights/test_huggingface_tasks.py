@@ -171,7 +171,7 @@ BART = dataclasses.replace(
         (
             BertConfig.named(
                 "gpt2-debug", vocab_size=53, hidden_size=24, num_attention_heads=4,
-                intermediate_size=96, max_position_embeddings=20,
+                intermediate_size=96, max_position_embeddings=20, head_dropout=0.1,
             ),
             {"eos_token_id": 93},
             "eos_token_id is 93, but without a tokenizer only 50256 can be read",

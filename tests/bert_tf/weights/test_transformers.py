@@ -247,6 +247,29 @@ def test_roberta_is_that_of_transformers(peer, tmp_path, architecture, units, ou
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    "architecture",
+    [
+        *("BertModel", "BertForSequenceClassification", "BertForMultipleChoice"),
+        *("RobertaModel", "RobertaForSequenceClassification", "RobertaForMultipleChoice"),
+    ],
+)
+def test_poolers_of_causal_models_are_those_of_transformers(peer, tmp_path, architecture):
+    config = {
+        "vocab_size": 90, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4,
+        "intermediate_size": 64, "max_position_embeddings": 40, "is_decoder": True,
+    }  # fmt: skip
+    folder = f"{tmp_path}/made"
+    peer("make", "--folder", folder, "--architecture", architecture, "--config", json.dumps(config))
+    model = weights.read(folder)
+    assert model.config.pool_first
+    found = compare(peer, folder, tmp_path, model)
+    assert found.keys() & {"pooler_output", "logits"} and max(found.values()) < 1e-5, found
+    weights.write(model, f"{tmp_path}/back", Format.HUGGINGFACE)
+    assert max(compare(peer, f"{tmp_path}/back", tmp_path, model).values()) < 1e-5
+
+
+@pytest.mark.slow
 def test_another_id_of_padding_is_another_first_position(peer, tmp_path):
     config = {
         "vocab_size": 90, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4,
