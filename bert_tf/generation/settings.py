@@ -34,7 +34,7 @@ class GenerationSettings(Settings):
         1.0, "Beam search divides the log-probability of a text by its length to this power."
     )
     early_stopping: bool = setting(
-        False, "Beam search of a text stops as soon as as many beams as there are have ended."
+        False, "Stop beam search once as many texts have ended as there are beams."
     )
     unique_ngram: int = setting(
         0,

@@ -1,7 +1,7 @@
 """The configuration of a BERT model: bert_config.json as a dataclass."""
 
 import dataclasses
-from collections.abc import Set
+from collections.abc import Mapping, Set
 from typing import Annotated, Any, ClassVar, Self
 
 from bert_tf.models.base_config import EncoderConfig
@@ -15,11 +15,10 @@ ACTIVATIONS = ("gelu", "gelu_tanh", "gelu_erf", "relu", "tanh")
 _FOREIGN_KEYS = frozenset(
     """
     architectures attention_probs_dropout classifier_dropout directionality do_lower_case
-    finetuning_task gradient_checkpointing id2label is_decoder label2id language name num_labels
+    finetuning_task gradient_checkpointing id2label label2id language name num_labels
     output_attentions output_hidden_states output_past pad_token_id pooler_fc_size
     pooler_num_attention_heads pooler_num_fc_layers pooler_size_per_head pooler_type
-    position_embedding_type pruned_heads torch_dtype torchscript transformers_version
-    use_bfloat16 use_cache _name_or_path _num_labels
+    torch_dtype torchscript transformers_version use_bfloat16 use_cache _name_or_path _num_labels
     """.split()
 )
 
@@ -69,6 +68,11 @@ class BertConfig(EncoderConfig):
 
     title: ClassVar[str] = "BERT"
     foreign_keys: ClassVar[Set[str]] = _FOREIGN_KEYS
+    foreign_values: ClassVar[Mapping[str, Any]] = {
+        "is_decoder": False,
+        "position_embedding_type": "absolute",
+        "pruned_heads": {},
+    }
 
     def __post_init__(self):
         super().__post_init__()

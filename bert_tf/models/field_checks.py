@@ -5,7 +5,7 @@ import functools
 import math
 import types
 import typing
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Annotated, Any, ClassVar, NamedTuple, Self, cast
 
 from pipelines.common.errors import InputError
@@ -52,9 +52,11 @@ class FieldChecks:
 
     Attributes:
       foreign_keys: Keys of other programs' files that are ignored.
+      foreign_values: Other such keys, with the only value that is supported.
     """
 
     foreign_keys: ClassVar[Set[str]] = frozenset()
+    foreign_values: ClassVar[Mapping[str, Any]] = {}
 
     def __post_init__(self) -> None:
         """Raises InputError if a field violates the rule of its type."""
@@ -73,7 +75,10 @@ class FieldChecks:
           InputError: A key is unknown, or a value is invalid.
         """
         fields = {field.name for field in dataclasses.fields(cls)}  # type: ignore[arg-type]
-        unknown = sorted(values.keys() - fields - cls.foreign_keys)
+        for key, only in cls.foreign_values.items():
+            if values.get(key, only) != only:
+                raise InputError(f"{name}: {key} is {values[key]!r}; only {only!r} is supported.")
+        unknown = sorted(values.keys() - fields - cls.foreign_keys - cls.foreign_values.keys())
         if unknown:
             raise InputError(
                 f"{name}: unknown key {', '.join(map(repr, unknown))}; the keys are "

@@ -134,7 +134,7 @@ FAMILY = Family(
         "normalize_embedding": (True,),
         "extra_pos_embeddings": (_OFFSET,),
     },
-    training=_TRAINING,
+    harmless=frozenset(_TRAINING),
     defaults={"vocab_size": 50265, "d_model": 1024, "attention_dropout": 0.0, "pad_token_id": 1}
     | {"bos_token_id": 0, "eos_token_id": 2, "decoder_start_token_id": 2}
     | {f"{side}_ffn_dim": 4096 for side in _SIDES}

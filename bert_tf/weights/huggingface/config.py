@@ -81,7 +81,7 @@ def read_config(values: dict[str, Any], name: str) -> tuple[Family, BertConfig]:
     tied = {} if architecture.head else {"tie_word_embeddings": (True,)}  # in language models
     keys.Keys(
         keys.FOLLOWED | family.followed,
-        keys.HARMLESS | keys.GENERATION | family.harmless | family.training.keys(),
+        keys.HARMLESS | keys.GENERATION | family.harmless,
         {**keys.ONLY, **tied, **family.only, **architecture.only},
     ).check(values, name)
     stated = _stated(values, family, name)
@@ -95,12 +95,7 @@ def read_config(values: dict[str, Any], name: str) -> tuple[Family, BertConfig]:
         options = family.to_options(stated)
     except InputError as error:
         raise InputError(f"{name}: {error}") from error
-    config = BertConfig.from_dict({**ours, **family.fixed, **options}, name)
-    for key, used in family.training.items():
-        rate = getattr(config, used) if isinstance(used, str) else used
-        if stated.get(key, rate) != rate:
-            logging.info("%s: %s is %s; training here has %s.", name, key, stated[key], rate)
-    return family, config
+    return family, BertConfig.from_dict({**ours, **family.fixed, **options}, name)
 
 
 def _stated(values: Mapping[str, Any], family: Family, name: str) -> dict[str, Any]:

@@ -66,9 +66,8 @@ class Family:
       keys: Keys of config.json that are followed, with our names of their values.
       further_keys: Further keys that are followed, by `to_options`.
       aliases: Other names of their keys.
-      harmless: Keys of the family that change no output.
+      harmless: Keys of the family that change no output; some are dropout rates of training.
       only: Keys with the values that are supported.
-      training: Rates of dropout of training with what is used here: a number, or another key.
       defaults: Values of missing keys of config.json that differ from those in `BertConfig`.
       fixed: Values of our configuration that all models of the family have.
       options: Supported options of `BertConfig`, in addition to those in `keys` and `fixed`.
@@ -97,7 +96,6 @@ class Family:
     aliases: Mapping[str, str] = dataclasses.field(default_factory=dict)
     harmless: frozenset[str] = frozenset()
     only: Mapping[str, tuple[Any, ...]] = dataclasses.field(default_factory=dict)
-    training: Mapping[str, float | str] = dataclasses.field(default_factory=dict)
     defaults: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     fixed: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     options: frozenset[str] = frozenset()

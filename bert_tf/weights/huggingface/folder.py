@@ -149,14 +149,11 @@ def _check_sizes(
     config: BertConfig, table: Table, weights: Mapping[str, StoredArray], path: str
 ) -> None:
     """Compares the largest sizes of a configuration with the file, before they are allocated."""
-    layers = config.num_blocks - config.num_decoder_layers
-    expected = {
-        _WORDS: (config.vocab_size, config.embedding_width),
-        f"encoder/block_{layers - 1}/output_norm/gamma": (config.hidden_size,),
-    }
-    if config.num_decoder_layers:
-        last = f"encoder/decoder_block_{config.num_decoder_layers - 1}/output_norm/gamma"
-        expected[last] = (config.hidden_size,)
+    expected = {_WORDS: (config.vocab_size, config.embedding_width)}
+    decoder = config.num_decoder_layers
+    for kind, count in (("block", config.num_blocks - decoder), ("decoder_block", decoder)):
+        if count:
+            expected[f"encoder/{kind}_{count - 1}/output_norm/gamma"] = (config.hidden_size,)
     for ours, shape in expected.items():
         (name,) = table.theirs(ours)
         if name not in weights:

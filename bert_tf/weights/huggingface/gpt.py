@@ -45,9 +45,7 @@ _SUMMARY = {
 }
 _TOKENS = {"pad_token_id": "pad", "bos_token_id": "separator", "eos_token_id": "separator"}
 # Causal in any case; all tokens have a position, and products of attention one order of steps.
-_HARMLESS = frozenset(
-    [*_SUMMARY, "summary_last_dropout", "is_decoder", "n_ctx", "reorder_and_upcast_attn"]
-)
+_HARMLESS = frozenset([*_SUMMARY, "embd_pdrop", "is_decoder", "n_ctx", "reorder_and_upcast_attn"])
 # Activations that transformers has for GPT, whose "gelu" is the one with tanh.
 _GPT_ACTIVATIONS = {"gelu": "gelu", "gelu_tanh": "gelu", "relu": "relu"}
 
@@ -108,7 +106,6 @@ GPT = Family(
     keys=_KEYS | {"afn": "hidden_act"},
     aliases=_ALIASES,
     harmless=_HARMLESS | {"n_special", "predict_special_tokens"},
-    training={"embd_pdrop": "hidden_dropout_prob"},
     defaults={"vocab_size": 40478, "n_embd": 768, "afn": "gelu", "layer_norm_epsilon": 1e-5}
     | {"summary_first_dropout": 0.1, "bos_token_id": None, "eos_token_id": None},
     fixed={name: FAMILIES["openai-gpt"].values[name] for name in _FIXED},
@@ -141,7 +138,6 @@ GPT2 = Family(
     further_keys=frozenset(["n_inner"]),
     aliases=_ALIASES,
     harmless=_HARMLESS,
-    training={"embd_pdrop": "hidden_dropout_prob"},
     defaults={
         "vocab_size": 50257,
         "n_embd": 768,

@@ -38,10 +38,11 @@ _LENGTH_KEYS = Keys(
     frozenset(["max_seq_length", "do_lower_case"]),
     frozenset(["unpad_inputs"]),
     {
-        **dict.fromkeys(("query_length", "document_length", "query_expansion"), ()),
-        **dict.fromkeys(("model_args", "tokenizer_args", "config_args"), ()),
-        **dict.fromkeys(("model_kwargs", "processor_kwargs", "config_kwargs"), ()),
-        "processing_kwargs": (),
+        **dict.fromkeys(
+            "query_length document_length query_expansion model_args tokenizer_args config_args "
+            "model_kwargs processor_kwargs config_kwargs processing_kwargs".split(),
+            (),
+        ),
         "transformer_task": ("feature-extraction",),
         "module_output_name": ("token_embeddings",),
         "modality_config": (

@@ -24,6 +24,7 @@ def test_released_configurations_load():
         "intermediate_size": 3072, "max_position_embeddings": 512, "num_attention_heads": 12,
         "num_hidden_layers": 12, "pooler_fc_size": 768, "pooler_num_attention_heads": 12,
         "pooler_num_fc_layers": 3, "pooler_size_per_head": 128, "pooler_type": "first_token_transform",
+        "is_decoder": False, "position_embedding_type": "absolute", "pruned_heads": {},
         "type_vocab_size": 2, "vocab_size": 21128,
     }  # fmt: skip
     assert BertConfig.from_dict(released) == BertConfig(vocab_size=21128)
@@ -33,6 +34,8 @@ def test_released_configurations_load():
     ("values", "message"),
     [
         ({"hidden_sise": 3}, "unknown key 'hidden_sise'"),
+        ({"position_embedding_type": "relative_key"}, "is 'relative_key'; only 'absolute' is supp"),
+        ({"is_decoder": True}, "is_decoder is True; only False is supported"),
         ({"hidden_size": 10, "num_attention_heads": 3}, "not a multiple"),
         ({"hidden_act": "swish"}, "hidden_act 'swish' is unknown"),
         ({"num_hidden_layers": 0}, "num_hidden_layers is 0"),

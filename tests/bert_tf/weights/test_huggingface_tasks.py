@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ import tensorflow as tf
 from bert_tf import tasks, weights
 from bert_tf.models.config import BertConfig
 from bert_tf.tasks.model import HeadShape, TaskModel
+from bert_tf.weights import bundle
 from bert_tf.weights.formats import Format
 from pipelines.common.errors import InputError
 
@@ -202,6 +204,19 @@ def test_sizes_are_compared_with_the_file_first(tmp_path, monkeypatch, changes, 
     monkeypatch.delattr("bert_tf.weights.table.parameter_shapes")  # nothing of these sizes is made
     with pytest.raises(InputError, match=message):
         weights.read(str(folder))
+
+
+def test_weights_are_read_one_by_one(tmp_path):
+    """The memory of a conversion is that of the weights, and not several times the file."""
+    config = dataclasses.replace(CONFIG, vocab_size=200_000)
+    folder = folder_of(tmp_path, model=make_bundle(config, drop=(bundle.MASKED_LM,)))
+    size = (folder / "model.safetensors").stat().st_size
+    weights.read(str(folder))  # what is made once
+    tracemalloc.start()
+    weights.read(str(folder))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert size < peak < 1.6 * size
 
 
 def test_many_empty_tensors_are_named_at_once(tmp_path):
