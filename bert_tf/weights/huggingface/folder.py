@@ -70,7 +70,7 @@ class _Stored:
         self.shape, self.dtype = tuple(described.get_shape()), np.dtype(kind)
         self._file, self._name = file, name
 
-    def __array__(self, dtype: DTypeLike = None, copy: bool | None = None) -> np.ndarray:
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
         return np.asarray(self._file.get_tensor(self._name), dtype)
 
 
@@ -149,7 +149,7 @@ def _check_sizes(
     config: BertConfig, table: Table, weights: Mapping[str, StoredArray], path: str
 ) -> None:
     """Compares the largest sizes of a configuration with the file, before they are allocated."""
-    expected = {_WORDS: (config.vocab_size, config.embedding_width)}
+    expected: dict[str, tuple[int, ...]] = {_WORDS: (config.vocab_size, config.embedding_width)}
     decoder = config.num_decoder_layers
     for kind, count in (("block", config.num_blocks - decoder), ("decoder_block", decoder)):
         if count:
@@ -311,7 +311,8 @@ def _untie(
     for names in family.tied.items():
         copy, original = (name.replace("{prefix}", prefix) for name in names)
         if copy in weights:
-            if not np.array_equal(weights[copy], weights.get(original, weights[copy])):
+            pair = weights[copy], weights.get(original, weights[copy])
+            if not np.array_equal(*map(np.asarray, pair)):
                 raise InputError(
                     f"{path}: {copy} differs from {original}; {family.title}'s output embeddings "
                     "are tied to its input embeddings."

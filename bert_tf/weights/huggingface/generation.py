@@ -32,7 +32,7 @@ _SAMPLING = frozenset(
 )
 _TOKENS = ("decoder_start_token_id", "eos_token_id")
 _FORCED = {"bos_token_id": 0, "eos_token_id": 2}
-_NONE = (None, False, [], {})
+_NONE: tuple[Any, ...] = (None, False, [], {})
 
 
 def report(config: Mapping[str, Any], path: str, forced: bool) -> None:

@@ -108,7 +108,7 @@ def max_length(folder: str, longest: int) -> int:
     """
     found = (f"{folder}/{name}" for name in _LENGTH_FILES)
     place = next(filter(files.gfile.exists, found), f"{folder}/{_LENGTH_FILE}")
-    stated = json_files.read_optional(place, _Length).get("max_seq_length")
+    stated: float | None = json_files.read_optional(place, _Length).get("max_seq_length")
     if not stated:
         place = f"{folder}/{tokenizers.CONFIG}"
         stated = json_files.read_optional(place, _Tokenizer).get("model_max_length")
