@@ -116,7 +116,7 @@ class Family:
     def followed(self) -> frozenset[str]:
         """The keys of config.json that decide about outputs or about training."""
         ids = self.token_keys.keys() & self.defaults.keys()
-        return self.further_keys | self.keys.keys() | self.aliases.keys() | ids
+        return frozenset([*self.keys, *self.further_keys, *self.aliases, *ids])
 
     @property
     def tasks(self) -> dict[str, Architecture]:

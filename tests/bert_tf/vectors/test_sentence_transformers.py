@@ -127,6 +127,7 @@ def test_damaged_files_are_reported(sentence_model, name, content, message):
         ({"modules": ("Transformer", "Pooling", "Dense")}, "modules.json: .*Pooling, Dense;"),
         ({"others": {"default_prompt_name": "query"}}, "default_prompt_name is 'query'; it"),
         ({"others": {"truncate_dim": 8}}, "truncate_dim is 8; it is not supp"),
+        ({"others": {"model_type": "SparseEncoder"}}, "model_type is 'SparseEncoder'; only"),
         ({"pooling": "lasttoken"}, "config.json: pools by pooling_mode_lasttoken; one of"),
     ],
 )
@@ -135,6 +136,19 @@ def test_other_models_of_sentence_transformers_are_reported(sentence_model, argu
     with pytest.raises(InputError, match=f"(?i){message}.*choose --pooling"):
         make(folder)
     assert make(folder, pooling="mean")(["a text"]).shape == (1, 32)
+
+
+def test_code_of_the_folder_is_refused_and_prompts_are_named(sentence_model, caplog):
+    folder = sentence_model(others={"similarity_fn_name": "dot"})
+    assert "has prompts, which are not added here; begin your texts with them: query 'query: '" in (
+        weights.read(folder) and caplog.text
+    )
+    assert "similarity_fn_name is dot; vectors are compared by their cosines" in caplog.text
+    modules = json.loads(pathlib.Path(f"{folder}/modules.json").read_text())
+    modules[0]["type"] = "custom_st.Transformer"
+    pathlib.Path(f"{folder}/modules.json").write_text(json.dumps(modules))
+    with pytest.raises(InputError, match="custom_st.Transformer is code of the folder's own"):
+        make(folder)
 
 
 # Prints the vectors that sentence-transformers makes with the models of some folders.

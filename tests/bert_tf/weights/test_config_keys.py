@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from bert_tf.weights.huggingface import config as configs
-from bert_tf.weights.huggingface import generation
+from bert_tf.weights.huggingface import generation, sentence_transformers
 from bert_tf.weights.huggingface.keys import GENERATION, Keys
 from pipelines.common.errors import InputError
 
@@ -182,6 +182,51 @@ def test_the_table_of_the_guide_is_complete():
     rows = re.findall(r"^\| `([\w-]+)` \| (.*) \|$", guide, re.MULTILINE)
     stated = {name: set(re.findall(r"`(\w+)`", keys)) for name, keys in rows}
     assert stated == {name: set(each.followed) for name, each in configs.FAMILIES.items()}
+
+
+TEXT = {"text": {"method": "forward", "method_output_name": "last_hidden_state"}}
+# Files of sentence-transformers 2 to 6, with the keys that are read or change no vector.
+SENTENCE_FILES = [
+    ("_MODULE_KEYS", {"idx": 0, "name": "0", "path": "", "type": "x"}, {"idx", "name"}),
+    (
+        "_LENGTH_KEYS",
+        {"max_seq_length": 256, "do_lower_case": False, "transformer_task": "feature-extraction",
+         "modality_config": TEXT, "module_output_name": "token_embeddings", "unpad_inputs": True,
+         "model_args": {}, "tokenizer_args": {}, "query_length": None, "processing_kwargs": {}},
+        {"unpad_inputs"},
+    ),
+    (
+        "_POOLING_KEYS",
+        {"word_embedding_dimension": 32, "pooling_mode": "mean", "include_prompt": True},
+        {"word_embedding_dimension", "include_prompt"},
+    ),
+    (
+        "_NORMALIZE_KEYS",
+        {"module_input_name": "sentence_embedding", "module_output_name": "sentence_embedding"},
+        set(),
+    ),
+    (
+        "_CONFIG_KEYS",
+        {"__version__": {"pytorch": "2.9"}, "prompts": {}, "default_prompt_name": None,
+         "similarity_fn_name": "cosine", "truncate_dim": None, "model_type": "SentenceTransformer"},
+        {"__version__"},
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "values", "harmless"), SENTENCE_FILES)
+def test_keys_of_sentence_transformers_are_followed_or_refused(name, values, harmless, caplog):
+    keys = getattr(sentence_transformers, name)
+    keys.check(values, "x")
+    assert "unknown" not in caplog.text
+    for key, value in values.items():
+        if key in keys.followed | harmless:
+            continue
+        with pytest.raises(InputError, match=rf"x: {key} is "):
+            keys.check(values | {key: changed(key, value)}, "x")
+    assert harmless <= keys.harmless
+    keys.check(values | {"mine": 1}, "x")
+    assert "x: unknown keys have no effect: mine." in caplog.text
 
 
 def test_null_is_false():
