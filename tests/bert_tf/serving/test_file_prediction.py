@@ -123,6 +123,19 @@ def test_settings_of_a_task_come_back_from_every_format(vocab_path, tmp_path):
         assert tasks.load(weights.read(f"{tmp_path}/{target}").task()) == task
 
 
+def test_another_length_may_be_chosen(vocab_path, tmp_path, monkeypatch):
+    task = dataclasses.replace(tasks.make("regression"), max_length=9)
+    folder = _foreign(vocab_path, f"{tmp_path}/model", task)
+    positions = weights.read(folder).config.max_length
+    assert file_prediction.open_task(folder)[0].max_length == positions > 20
+    assert file_prediction.open_task(folder, max_length=20)[0].max_length == 20
+    with pytest.raises(InputError, match=f"{positions + 1} tokens exceed the {positions} pos"):
+        file_prediction.open_task(folder, max_length=positions + 1)
+    monkeypatch.setattr(file_prediction.saved_model, "is_export", lambda model: True)
+    with pytest.raises(InputError, match="--max_length: is part of an export .*; export the model"):
+        file_prediction.open_task(folder, max_length=20)
+
+
 def test_a_file_of_another_layout_gets_a_hint(vocab_path, tmp_path):
     task = dataclasses.replace(tasks.make("mrpc"), max_length=exported.MAX_LENGTH)
     model = f"{tmp_path}/mrpc"
