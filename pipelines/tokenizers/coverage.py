@@ -22,7 +22,8 @@ _SAMPLE_FILES = 20
 _SAMPLE_CHARACTERS = 1_000_000
 _BATCHES = 10
 _MAX_STRIPPED = 0.01  # of the words; fewer have accents in English
-_MAX_UNKNOWN = 0.05  # of the tokens
+_MAX_UNKNOWN = 0.05  # of the characters
+_LONGEST_UNKNOWN = 200  # characters of a token
 _EXAMPLES = 5
 
 
@@ -79,19 +80,24 @@ def warn_of_lost_tokens(tokenizer: Tokenizer, place: str) -> None:
 def warn_of_unknown(
     tokenizer: Tokenizer, unknown: int, tokens: int, sentences: Iterable[str], place: str
 ) -> None:
-    """Warns if many tokens of a text are unknown; `sentences`, a part of it, give examples.
+    """Warns if many characters of a text are unknown, as `sentences`, a part of it, show.
 
-    Vocabularies of whole words are exempt: any text has other words.
+    In scripts without spaces an unknown token may be a whole sentence: tokens alone, `unknown` of
+    all, say only whether the characters can be many. Vocabularies of whole words are exempt: any
+    text has other words.
     """
-    if unknown <= _MAX_UNKNOWN * tokens or isinstance(tokenizer.vocabulary, WordVocabulary):
+    few = _LONGEST_UNKNOWN * unknown <= _MAX_UNKNOWN * tokens
+    if few or isinstance(tokenizer.vocabulary, WordVocabulary):
         return
-    frequent = _unknown_words(tokenizer, sentences).most_common(_EXAMPLES)
-    logging.warning(
-        "%s: %d of %d tokens (%.0f %%) are unknown to the vocabulary, most often %s. Use a "
-        "vocabulary, or a model, that covers the script of the text.",
-        *(place, unknown, tokens, 100 * unknown / tokens),
-        ", ".join(repr(word) for word, _ in frequent),
-    )
+    words, characters = _unknown_words(tokenizer, sentences)
+    lost = sum(len(word) * count for word, count in words.items())
+    if lost > _MAX_UNKNOWN * characters:
+        logging.warning(
+            "%s: %.0f %% of the characters are unknown to the vocabulary, most often %s. Use a "
+            "vocabulary, or a model, that covers the script of the text.",
+            *(place, 100 * lost / characters),
+            ", ".join(repr(word) for word, _ in words.most_common(_EXAMPLES)),
+        )
 
 
 def _stripped(text: str) -> str:
@@ -102,15 +108,19 @@ def _stripped(text: str) -> str:
     return "".join(c for c in decomposed if unicodedata.category(c) != "Mn")
 
 
-def _unknown_words(tokenizer: Tokenizer, sentences: Iterable[str]) -> collections.Counter[str]:
-    """Counts the unknown words in about a million characters of texts."""
+def _unknown_words(
+    tokenizer: Tokenizer, sentences: Iterable[str]
+) -> tuple[collections.Counter[str], int]:
+    """Counts the unknown words in about a million characters of texts, and those characters."""
     found: collections.Counter[str] = collections.Counter()
+    characters = 0
     batches = texts.blocks(sentences, len, _SAMPLE_CHARACTERS // _BATCHES)
     for batch in itertools.islice(batches, _BATCHES):
+        characters += sum(len(word) for text in batch for word in text.split())
         ids, starts, ends = tokenizer.tokenize_with_offsets(batch)
         is_unknown = ids.flat_values == tokenizer.unknown_id
         ranges = (ids.value_rowids(), starts.flat_values, ends.flat_values)
         rows, first, last = (tf.boolean_mask(values, is_unknown) for values in ranges)
         words = byte_ranges.cut(tf.constant(batch), rows, first, last)
         found.update(word.decode(errors="replace") for word in words.numpy().tolist())
-    return found
+    return found, characters

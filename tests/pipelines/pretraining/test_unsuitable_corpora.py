@@ -69,7 +69,7 @@ def test_a_document_of_one_sentence_among_others_is_used_and_counted(tmp_path, v
 
 def test_documents_of_one_sentence_and_unknown_words_are_told(tmp_path, vocab_path, caplog):
     """As tweets are; without pairs, nothing is said of the first."""
-    tweets = [["日本 the token."]] * 40
+    tweets = [["日本日本日本日本 the token."]] * 40
     path = write_documents(tmp_path / "c.txt", [*make_documents(3), *tweets])
     example_writer.write(request(path, vocab_path, tmp_path / "pairs"), HERE)
     unknown, single = caplog.messages

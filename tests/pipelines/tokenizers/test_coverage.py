@@ -65,15 +65,26 @@ def test_tokens_that_never_occur_are_told(caplog):
 def test_a_script_that_the_vocabulary_does_not_cover_is_told(caplog):
     tokenizer = tokenizers.wordpiece([*SPECIAL_TOKENS, "we", "."])
     texts = ["We. 日本。日", "We 国."]
-    coverage.warn_of_unknown(tokenizer, 5, 100, texts, "a.txt")
+    coverage.warn_of_unknown(tokenizer, 1, 4000, texts, "a.txt")  # too few to be many characters
     words = WordTokenizer(WordVocabulary((*WORD_SPECIAL, "we")))
     coverage.warn_of_unknown(words, 50, 100, texts, "a.txt")
     assert not caplog.messages
     coverage.warn_of_unknown(tokenizer, 6, 100, texts, "a.txt")
     assert (
-        "a.txt: 6 of 100 tokens (6 %) are unknown to the vocabulary, most often '日', '本', '。', "
+        "a.txt: 45 % of the characters are unknown to the vocabulary, most often '日', '本', '。', "
         "'国'. Use a vocabulary" in caplog.text
     )
+
+
+def test_characters_of_long_unknown_words_count(caplog):
+    """As in scripts without spaces, where a whole sentence is one word."""
+    tokenizer = tokenizers.wordpiece([*SPECIAL_TOKENS, "we"])
+    texts = ["we " * 99, f"{'ก' * 30}"]
+    coverage.warn_of_unknown(tokenizer, 1, 100, texts, "a.txt")
+    assert "a.txt: 13 % of the characters are unknown" in caplog.text
+    caplog.clear()
+    coverage.warn_of_unknown(tokenizer, 9, 100, ["we " * 9000, "ก " * 99], "a.txt")
+    assert not caplog.messages
 
 
 def test_the_sample_is_of_all_files_and_bounded(tmp_path, monkeypatch):
