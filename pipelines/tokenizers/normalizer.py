@@ -40,12 +40,16 @@ class Normalizer(tf.Module):
       lower_case: whether to lower-case.
       strip_accents: whether to decompose (NFD) and remove non-spacing marks.
       alphabet: the characters of the vocabulary; unassigned code points among them are kept.
+      clean_text: whether to remove control characters and U+FFFD.
     """
 
-    def __init__(self, lower_case: bool, strip_accents: bool, alphabet: str = ""):
+    def __init__(
+        self, lower_case: bool, strip_accents: bool, alphabet: str = "", clean_text: bool = True
+    ):
         super().__init__(name="normalizer")
         self.lower_case = lower_case
         self.strip_accents = strip_accents
+        self._cleans = clean_text
         # A word with an unassigned character is unknown unless the vocabulary has the character.
         known = "".join({c for c in alphabet if unicodedata.category(c) == "Cn"})
         self._unassigned = character_class(_unassigned(), without=known)
@@ -77,12 +81,13 @@ class Normalizer(tf.Module):
         return byte_ranges.to_original(texts, offsets, lengths, joined, starts, ends)
 
     def _normalize_unicode(self, texts: tf.Tensor) -> tf.Tensor:
-        texts = tf.cond(  # invalid bytes become U+FFFD, which is removed next
+        texts = tf.cond(  # invalid bytes become U+FFFD, which cleaning removes
             tf.reduce_all(tf.strings.regex_full_match(texts, _VALID)),
             lambda: texts,
             lambda: tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8"),
         )
-        texts = tf.strings.regex_replace(texts, self._dropped, "")
+        if self._cleans:
+            texts = tf.strings.regex_replace(texts, self._dropped, "")
         texts = tf.strings.regex_replace(texts, self._unassigned, UNASSIGNED)
         if self.lower_case:
             texts = lower(texts)
@@ -108,6 +113,12 @@ def separators(has_sigma: bool) -> np.ndarray:
     if has_sigma:
         found[_case_ignorable()] = False
     return found[:0x10000]
+
+
+@functools.cache
+def white_space() -> str:
+    """Returns an RE2 character class of what is white space in Python."""
+    return character_class(np.array([c for c in range(sys.maxunicode + 1) if chr(c).isspace()]))
 
 
 def is_plain(texts: tf.Tensor) -> tf.Tensor:
@@ -171,7 +182,18 @@ def lower(texts: tf.Tensor) -> tf.Tensor:
             ),
             lambda: texts,
         )
-    return tf.strings.lower(texts, encoding="utf-8")
+    return tf.cond(
+        tf.reduce_any(tf.strings.regex_full_match(texts, r"(?s).*\x00.*")),
+        lambda: _lower_around_nul(texts),
+        lambda: tf.strings.lower(texts, encoding="utf-8"),
+    )
+
+
+def _lower_around_nul(texts: tf.Tensor) -> tf.Tensor:
+    """Lower-cases the parts between U+0000, at which the operation would end a text."""
+    parts = tf.strings.split(texts, "\0")
+    lowered = parts.with_flat_values(tf.strings.lower(parts.flat_values, encoding="utf-8"))
+    return tf.strings.reduce_join(lowered, -1, separator="\0")
 
 
 def _lower_sigma(texts: tf.Tensor) -> tf.Tensor:

@@ -8,7 +8,7 @@ Quotes (`` and '') stay as they are, as there; transformers replaces them by ".
 import functools
 import sys
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import tensorflow as tf
@@ -30,8 +30,8 @@ class PieceNormalizer(tf.Module):
     def __init__(self, lower_case: bool, strip_accents: bool):
         super().__init__(name="normalizer")
         self.lower_case, self.strip_accents = lower_case, strip_accents
-        self._space = normalizer.character_class(_code_points(str.isspace))
-        self._combining = normalizer.character_class(_code_points(unicodedata.combining))
+        self._space = normalizer.white_space()
+        self._combining = normalizer.character_class(_combining())
         self._newer = _newer()
 
     def __call__(self, texts: tf.Tensor | Sequence[str]) -> tf.Tensor:
@@ -90,8 +90,8 @@ def _single_spaces(texts: tf.Tensor, space: str) -> tf.Tensor:
 
 
 @functools.cache
-def _code_points(test: Callable[[str], object]) -> np.ndarray:
-    return np.array([c for c in range(sys.maxunicode + 1) if test(chr(c))])
+def _combining() -> np.ndarray:
+    return np.array([c for c in range(sys.maxunicode + 1) if unicodedata.combining(chr(c))])
 
 
 @functools.cache

@@ -46,12 +46,11 @@ class SentencePieceVocabulary(CasedVocabulary):
     roles: ClassVar[Mapping[str, str]] = ROLES
 
     def __post_init__(self, name: str):
-        found = self.processor
         try:
-            found.LoadFromSerializedProto(self.model)
-        except (RuntimeError, ValueError) as error:
+            self.processor.LoadFromSerializedProto(self.model)
+            missing = [role for role in ROLES.values() if role not in self.tokens]
+        except (RuntimeError, ValueError) as error:  # also of a piece that is not UTF-8
             raise InputError(f"{name}: is not a SentencePiece model ({error}).") from error
-        missing = [role for role in ROLES.values() if role not in self.tokens]
         if missing:
             raise InputError(
                 f"{name}: lacks {', '.join(missing)}; a vocabulary like ALBERT's has "
@@ -62,6 +61,10 @@ class SentencePieceVocabulary(CasedVocabulary):
     def processor(self) -> sentencepiece.SentencePieceProcessor:
         """The tokenizer of the library."""
         return sentencepiece.SentencePieceProcessor()
+
+    def score(self, index: int) -> float:
+        """The logarithm of the probability of a piece."""
+        return self.processor.get_score(index)
 
     @functools.cached_property
     def tokens(self) -> tuple[str, ...]:  # type: ignore[override]  # a field in other classes
@@ -110,7 +113,7 @@ class SentencePieceVocabulary(CasedVocabulary):
 
     @classmethod
     def learning_settings(cls, chosen: Mapping[str, bool]) -> dict[str, bool | None]:
-        return {name: chosen.get(name, True) for name in sorted(cls.setting_names)}
+        return {name: chosen.get(name, True) for name in cls.setting_types}
 
     @classmethod
     def splitter(cls, settings: Mapping[str, bool | None]) -> Callable[[list[str]], tf.Tensor]:

@@ -15,7 +15,7 @@ from tests.real_data import data_of
 TEXTS = [
     "", " ", "Hello, world!", "  two  spaces\tand\nlines ", "in 1999, 2000, and 12,345,678,9",
     "Ünïcödé ÀÉÎ ﬁ ½ ² Ω ΑΣ Σ ΟΔΟΣ.", "日本語 한국어 한국어 中文", "``quoted'' \"text\"",
-    "a\u00a0b\u3000c\u2028d", "x\u0301\u0302y \u0301z", "[MASK] [CLS] <pad> <unk>", "a\u0000b",
+    "a\u00a0b\u3000c\u2028d", "x\u0301\u0302y \u0301z", "[MASK] [CLS] <pad> <unk>", "a\u0000b", "É\0Ab é\0\0Σ", "\0É",
     "\u200bzero\u200dwidth\ufeff", "¨ x", "\U0001f600 \U0001f468\u200d\U0001f469", "９９９，",
 ]  # fmt: skip
 
@@ -115,6 +115,26 @@ def test_what_is_no_model_is_refused(tmp_path):
     (tmp_path / "spiece.model").write_bytes(b"no model")
     with pytest.raises(InputError, match=r"spiece\.model: is not a SentencePiece model"):
         registry.load(str(tmp_path))
+
+
+def test_damaged_models_are_refused_or_tokenize(learned):
+    """Each byte may be any other: of the pieces, their kinds and scores, and the settings."""
+    rng = random.Random(0)
+    refused = 0
+    for _ in range(150):
+        data = bytearray(learned.model)
+        for _ in range(rng.randint(1, 3)):
+            data[rng.randrange(len(data))] = rng.randrange(256)
+        if rng.random() < 0.2:
+            del data[rng.randrange(len(data)) :]
+        try:
+            found = SentencePieceVocabulary(bytes(data), "a model")
+        except InputError as error:
+            refused += 1
+            assert "a model: " in str(error)
+            continue
+        assert all(len(row) <= 99 for row in [found.processor.encode("hello worlds, 1999,")])
+    assert 20 < refused < 150
 
 
 def test_words_begin_with_a_space_a_sign_or_a_foreign_letter():
