@@ -250,6 +250,6 @@ def _with_task(source: ModelSource, head: str, name: str) -> ModelSource:
             "stsb" if task.shape == "regression" else "pair",
         )
         task = task.restore(task.describe() | {"pair": False})
-    types = bundle.require_vocabulary().types(task.segments)
+    types = bundle.require_vocabulary().types(task.segments, bundle.resolved_settings())
     bundle.config.check_segments(types, f"{source.folder}, task {name}")
     return dataclasses.replace(source, task=task, head=head)

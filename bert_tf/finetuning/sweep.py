@@ -213,7 +213,7 @@ def _config(bundle: Bundle, settings: FineTuningSettings, data: list[TaskData]) 
     """The configuration to train, which must fit the tasks."""
     config = bundle.config
     for item in data:
-        types = bundle.require_vocabulary().types(item.task.segments)
+        types = bundle.require_vocabulary().types(item.task.segments, bundle.resolved_settings())
         config.check_segments(types, item.task.name)
         if item.task.max_length > config.max_length:
             raise InputError(

@@ -44,7 +44,7 @@ class TextGenerator(tf.Module):
     ):
         super().__init__(name="generator")
         settings.check()
-        self._first = [tokenizer.start_id] if tokenizer.vocabulary.starts_text else []
+        self._first = [tokenizer.start_id] if tokenizer.starts_text else []
         self._continues = decoder.continues
         room = max_length - settings.max_new_tokens
         self._max_prompt = room if decoder.continues else max_source or max_length

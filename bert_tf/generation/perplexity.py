@@ -62,8 +62,7 @@ def score(
     Raises:
       InputError: No text has a token.
     """
-    vocabulary = tokenizer.vocabulary
-    begin = tokenizer.start_id if vocabulary.starts_text else tokenizer.separator_id
+    begin = tokenizer.start_id if tokenizer.starts_text else tokenizer.separator_id
     found, rows = TextScore(0, 0, 0, 0, 0.0), max(1, _TOKENS // length)
     for block in blocks(texts, len, _BLOCK):
         ids = [np.array([begin, *row]) for row in tokenizer.tokenize(block).to_list()]

@@ -110,7 +110,7 @@ def _without_task(source: ModelSource, tokenizer: Tokenizer, texts: Sequence[str
             f"{source.folder}: has no task that chooses among texts; give --second= once."
         )
     config = source.bundle.config
-    config.check_segments(tokenizer.vocabulary.types(len(texts)), source.folder)
+    config.check_segments(tokenizer.types(len(texts)), source.folder)
     sequence = tokens.pack(tokenizer, texts, config.max_length, masks=source.guesses_words)
     for note in cut_notes(config.max_length, sequence):
         logging.warning(note)
@@ -136,7 +136,7 @@ def _with_task(
     inspection = _inspection_of(task)
     if inspection is None:
         return None
-    bundle.config.check_segments(tokenizer.vocabulary.types(task.segments), source.folder)
+    bundle.config.check_segments(tokenizer.types(task.segments), source.folder)
     model = bundle.task_model([task])
 
     def logits(sequence: TokenSequence) -> np.ndarray:

@@ -165,7 +165,7 @@ def _check_sequences(
                 "(--max_seq_length), or enlarge max_position_embeddings."
             )
     for phase, found in zip(settings.phases, data.manifests, strict=True):
-        types = data.tokenizer.vocabulary.types(example_folder.segments(found))
+        types = data.tokenizer.types(example_folder.segments(found))
         config.check_segments(types, phase.tfrecords)
 
 

@@ -185,7 +185,7 @@ def _open(
         description = tasks.of_kind(description, kind)
     task = tasks.load(description, bundle.config.max_length)
     tokenizer = bundle.tokenizer()
-    bundle.config.check_segments(tokenizer.vocabulary.types(task.segments), folder)
+    bundle.config.check_segments(tokenizer.types(task.segments), folder)
     predictor = batches.make_logits_function(
         objectives.make(bundle.task_model([task]), task, lambda: tokenizer),
         tf.distribute.get_strategy(),

@@ -173,7 +173,7 @@ class FeatureExtractor:
         if not examples:
             return
         if any(isinstance(each, TextExample) and each.text_b is not None for each in examples):
-            segments = self._tokenizer.vocabulary.types(2)
+            segments = self._tokenizer.types(2)
             self._encoder.config.check_segments(segments, "the text")
         unit = Unit(self.settings.unit)
         texts = tokenized.tokenize(self._tokenizer, examples, self.max_length, unit)

@@ -84,7 +84,7 @@ def _check_vocabulary(request: ExampleRequest, tokens: Tokenizer) -> None:
             "is for --objective=left_to_right."
         )
     is_stream = settings.sequences is SequenceKind.STREAM
-    if settings.objective is Objective.LEFT_TO_RIGHT and is_stream == tokens.vocabulary.starts_text:
+    if settings.objective is Objective.LEFT_TO_RIGHT and is_stream == tokens.starts_text:
         which = "do not go with" if is_stream else "are the only ones for"
         raise InputError(
             f"{request.vocab}: --sequences=stream {which} this vocabulary, whose texts "

@@ -53,7 +53,9 @@ class Tokenizer(tf.Module, abc.ABC):
       pad_id, unknown_id, start_id, separator_id, end_id, mask_id: ids of the special tokens; the
         end is that of a packed sequence, which is a separator for most vocabularies.
       begins_word: bool [tokens], whether a piece begins a word wherever it occurs.
-      separators, typed: as in the vocabulary.
+      separators: number of separators between two segments.
+      framed: whether special tokens begin and end a sequence of one segment, too.
+      typed: whether the second segment has its own token type.
     """
 
     begins_word: np.ndarray
@@ -70,7 +72,9 @@ class Tokenizer(tf.Module, abc.ABC):
             )
         )
         self._functions = lambda: functions
-        self.separators, self.typed = vocabulary.separators, vocabulary.typed
+        self.framed = bool(settings.get("framed", vocabulary.framed))
+        self.separators = vocabulary.separators
+        self.typed = bool(settings.get("typed", vocabulary.typed))
         self.pad_id = vocabulary.id_of("pad")
         self.unknown_id = vocabulary.id_of("unknown")
         self.start_id = vocabulary.id_of("start")
@@ -107,7 +111,16 @@ class Tokenizer(tf.Module, abc.ABC):
     @property
     def overhead(self) -> tuple[int, int]:
         """Number of special tokens in a packed sequence of one segment, and of two."""
-        return 2, 2 + self.separators
+        return 2 * self.framed, 2 + self.separators
+
+    def types(self, segments: int) -> int:
+        """Returns the number of token types in sequences of so many segments."""
+        return self.vocabulary.types(segments, self.settings)
+
+    @property
+    def starts_text(self) -> bool:
+        """Whether running text begins with the start token."""
+        return self.framed and self.vocabulary.starts_text
 
     def plain_ids(self, text: str) -> list[int] | None:
         """Returns the ids of `tokenize` without TensorFlow, which is faster for a single text.

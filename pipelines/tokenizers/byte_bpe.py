@@ -13,7 +13,7 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_text as tf_text
 
-from pipelines.tokenizers import bpe_merging, byte_ranges
+from pipelines.tokenizers import bpe_merging, byte_ranges, normalizer
 from pipelines.tokenizers import byte_bpe_vocabulary as letters
 from pipelines.tokenizers import byte_bpe_words as words_of
 from pipelines.tokenizers.base import Ids, IdsWithOffsets, Pieces, Tokenizer, as_arrays
@@ -34,6 +34,8 @@ class ByteBPETokenizer(Tokenizer):
       add_prefix_space: whether a space (U+0020) is put before texts that do not begin with one, so
         that the first word has the same pieces as within a text.
       kind: kind of the vocabulary, as in the settings.
+      framed: whether special tokens begin and end a single text; None: as the vocabulary has it.
+      strip: whether white space (that of Python) around texts is removed.
     """
 
     def __init__(
@@ -42,9 +44,12 @@ class ByteBPETokenizer(Tokenizer):
         *,
         add_prefix_space: bool = False,
         kind: str = ByteBPEVocabulary.kind,
+        framed: bool | None = None,
+        strip: bool = False,
     ):
-        super().__init__(vocabulary, {"kind": kind, "add_prefix_space": add_prefix_space})
-        self._add_prefix_space = add_prefix_space
+        chosen = {"add_prefix_space": add_prefix_space, "framed": framed, "strip": strip}
+        super().__init__(vocabulary, vocabulary.resolve(chosen))
+        self._add_prefix_space, self._strip = add_prefix_space, strip
         tokens = vocabulary.tokens
         special = frozenset(vocabulary.roles.values())
         spelled = list(map(letters.to_bytes, tokens))
@@ -62,7 +67,7 @@ class ByteBPETokenizer(Tokenizer):
         self._bpe = tf_text.SentencepieceTokenizer(model, out_type=tf.int32)
 
     def tokenize(self, texts: tf.Tensor | Sequence[str]) -> tf.RaggedTensor:
-        texts = tf.convert_to_tensor(texts, tf.string)
+        texts = self._stripped(tf.convert_to_tensor(texts, tf.string))
         return self._tokenize(self._with_space(texts) if self._add_prefix_space else texts)
 
     def tokenize_running_text(self, sentences: Sequence[str]) -> Ids:
@@ -83,9 +88,15 @@ class ByteBPETokenizer(Tokenizer):
         Face's tokenizers, so that any range of pieces is valid text.
         """
         texts = tf.convert_to_tensor(texts, tf.string)
-        return self._with_offsets(
-            texts, self._with_space(texts) if self._add_prefix_space else texts
-        )
+        kept = self._stripped(texts)
+        spaced = self._with_space(kept) if self._add_prefix_space else kept
+        ids, starts, ends = self._with_offsets(kept, spaced)
+        if not self._strip:
+            return ids, starts, ends
+        right = tf.strings.regex_replace(texts, f"{normalizer.white_space()}+$", "")
+        left = tf.cast(tf.strings.length(right) - tf.strings.length(kept), tf.int64)
+        shift = tf.gather(left, ids.value_rowids())
+        return ids, starts + ids.with_flat_values(shift), ends + ids.with_flat_values(shift)
 
     def tokenize_words_with_offsets(self, words: tf.Tensor | Sequence[str]) -> IdsWithOffsets:
         words = tf.convert_to_tensor(words, tf.string)
@@ -151,6 +162,13 @@ class ByteBPETokenizer(Tokenizer):
         return tf.RaggedTensor.from_row_splits(
             pieces.flat_values, tf.gather(pieces.row_splits, words.splits), validate=False
         )
+
+    def _stripped(self, texts: tf.Tensor) -> tf.Tensor:
+        """Removes white space around texts, if that is chosen."""
+        if not self._strip:
+            return texts
+        space = normalizer.white_space()
+        return tf.strings.regex_replace(texts, f"^{space}+|{space}+$", "")
 
     def _with_space(self, texts: tf.Tensor) -> tf.Tensor:
         """Adds a space before each text that is not empty and does not begin with one."""

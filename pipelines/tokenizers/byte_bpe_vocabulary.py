@@ -72,7 +72,11 @@ class ByteBPEVocabulary(Vocabulary):
         "separator": SEPARATOR,
         "mask": MASK,
     }
-    setting_names: ClassVar[frozenset[str]] = frozenset([_PREFIX_SPACE])
+    setting_types: ClassVar[Mapping[str, type]] = {
+        _PREFIX_SPACE: bool,
+        "framed": bool,
+        "strip": bool,
+    }
     separators: ClassVar[int] = 2
     typed: ClassVar[bool] = False
     mask_takes_space: ClassVar[bool] = True
@@ -137,7 +141,9 @@ class ByteBPEVocabulary(Vocabulary):
 
     def resolve(self, settings: ChosenSettings) -> TokenizerSettings:
         """No prefix space is added unless chosen."""
-        return {"kind": self.kind, _PREFIX_SPACE: bool(settings.get(_PREFIX_SPACE))}
+        chosen: TokenizerSettings = {_PREFIX_SPACE: bool(settings.get(_PREFIX_SPACE))}
+        usual: TokenizerSettings = {"framed": self.framed, "strip": False}
+        return {"kind": self.kind, **chosen, **self.unusual(settings, usual)}
 
     def check_settings(self, settings: ChosenSettings, place: str) -> None:
         _check_settings(settings, place)
@@ -164,6 +170,7 @@ class GPT2Vocabulary(ByteBPEVocabulary):
     """The vocabulary of GPT-2, whose only special token is between texts."""
 
     roles: ClassVar[Mapping[str, str]] = dict.fromkeys(ByteBPEVocabulary.roles, END_OF_TEXT)
+    framed: ClassVar[bool] = False
     separators: ClassVar[int] = 1
     typed: ClassVar[bool] = True
     starts_text: ClassVar[bool] = False

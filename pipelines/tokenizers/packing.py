@@ -21,6 +21,7 @@ class PackingRules(Protocol):
     separator_id: int
     end_id: int
     separators: int
+    framed: bool
     typed: bool
 
     @property
@@ -37,7 +38,8 @@ class Packed(NamedTuple):
     """Sequences of one or two segments with special tokens; ragged int32 [batch, (length)].
 
     BERT has [CLS] a [SEP] and [CLS] a [SEP] b [SEP], RoBERTa <s> a </s> and <s> a </s></s> b </s>,
-    GPT start a extract and start a delimiter b extract.
+    GPT start a extract and start a delimiter b extract. A single text of GPT-2 has no special
+    tokens around it; an empty one is the end token, as no sequence may be empty.
     """
 
     word_ids: tf.RaggedTensor
@@ -62,6 +64,7 @@ def pack(
       max_length: maximum length of a sequence, special tokens included.
     """
     overhead = tokenizer.overhead[second is not None]
+    framed = tokenizer.framed or second is not None
     budget = tf.cast(max_length, tf.int64) - overhead
     if second is None:
         size = tf.minimum(first.row_lengths(), budget)
@@ -72,15 +75,16 @@ def pack(
         size = tf.minimum(first.row_lengths(), half)
         size_b = tf.minimum(second.row_lengths(), budget - size)
         total = size + size_b + overhead
+    is_empty, total = total == 0, tf.maximum(total, 1)
     place = tf.ragged.range(total)
     row = place.value_rowids()
     at = place.flat_values
-    begin = tf.gather(size + 1, row)  # of the separators after the first segment
+    begin = tf.gather(size + int(framed), row)  # of the separators after the first segment
     end = begin + (1 if second is None else tokenizer.separators) - 1  # the last one of them
     # A list of all ids, special ones before the tokens, and the index of each place in it.
     special = [tokenizer.start_id, tokenizer.separator_id, tokenizer.end_id]
     taken = [special, first.flat_values]
-    index = 3 + tf.gather(first.row_starts(), row) + at - 1
+    index = 3 + tf.gather(first.row_starts(), row) + at - int(framed)
     in_second = at > end
     if second is not None:
         before = 3 + tf.size(first.flat_values, tf.int64)
@@ -89,8 +93,11 @@ def pack(
         taken.append(second.flat_values)
     if second is not None:
         index = tf.where((at >= begin) & (at <= end), tf.ones_like(index), index)
-    index = tf.where(at == tf.gather(total - 1, row), 2 * tf.ones_like(index), index)
-    index = tf.where(at == 0, tf.zeros_like(index), index)
+    if framed:
+        index = tf.where(at == tf.gather(total - 1, row), 2 * tf.ones_like(index), index)
+        index = tf.where(at == 0, tf.zeros_like(index), index)
+    else:
+        index = tf.where(tf.gather(is_empty, row), 2 * tf.ones_like(index), index)
     return Packed(
         place.with_flat_values(tf.gather(tf.concat(taken, 0), index)),
         place.with_flat_values(tf.cast(in_second & tokenizer.typed, tf.int32)),
@@ -104,7 +111,8 @@ def pack_ids(
     start, separator = tokenizer.start_id, tokenizer.separator_id
     budget = max_length - tokenizer.overhead[second is not None]
     if second is None:
-        ids = [start, *first[:budget], tokenizer.end_id]
+        kept = [*first[:budget]]
+        ids = [start, *kept, tokenizer.end_id] if tokenizer.framed else kept or [tokenizer.end_id]
         return ids, [0] * len(ids)
     size = min(len(first), max((budget + 1) // 2, budget - len(second)))
     begin = [start, *first[:size], *[separator] * tokenizer.separators]
@@ -290,7 +298,7 @@ def cut_words(
         nrows=tf.reduce_sum(begins),
     )
     packed = pack(tokenizer, ids, None, max_length)
-    return Runs(packed, row, first - tf.gather(row_start, row) + 1)
+    return Runs(packed, row, first - tf.gather(row_start, row) + int(tokenizer.framed))
 
 
 def _run_starts(bounds: tf.Tensor, word_splits: tf.Tensor, limit: tf.Tensor) -> tf.Tensor:

@@ -7,14 +7,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 import tensorflow as tf
+from absl import logging
 
 from pipelines.common import files, texts
 from pipelines.common.errors import InputError
 
 # The settings that decide ids together with the vocabulary, by name; every manifest has them.
-TokenizerSettings = dict[str, bool | str]
+TokenizerSettings = dict[str, bool | int | str]
 # Settings that a user chose; None or missing where nothing was chosen.
-ChosenSettings = Mapping[str, bool | str | None]
+ChosenSettings = Mapping[str, bool | int | str | None]
+UNUSED = "[unused line "  # begins the tokens of repeated and empty lines
 
 
 class Vocabulary(abc.ABC):
@@ -27,9 +29,10 @@ class Vocabulary(abc.ABC):
     kind: ClassVar[str]  # name in `registry.KINDS`
     files: ClassVar[tuple[str, ...]]
     marker_files: ClassVar[tuple[str, ...]]  # files whose presence identifies the vocabulary
-    setting_names: ClassVar[frozenset[str]]  # the tokenizer's settings, which are true or false
+    setting_types: ClassVar[Mapping[str, type]]  # of the tokenizer's settings, bool or int
     roles: ClassVar[Mapping[str, str]]  # special tokens: pad, unknown, start, separator, mask, end
     separators: ClassVar[int] = 1  # number of separators between two segments
+    framed: ClassVar[bool] = True  # whether special tokens begin and end a single text
     typed: ClassVar[bool] = True  # whether the second segment has its own token type
     mask_takes_space: ClassVar[bool] = False  # whether a mask includes the white space before it
     continuation_prefix: ClassVar[str] = ""  # between a text and the tokens that continue it
@@ -38,9 +41,15 @@ class Vocabulary(abc.ABC):
     def __len__(self) -> int:
         return len(self.tokens)
 
-    def types(self, segments: int) -> int:
+    def types(self, segments: int, settings: TokenizerSettings) -> int:
         """Returns the number of token types in sequences of so many segments."""
-        return segments if self.typed else 1
+        return segments if settings.get("typed", self.typed) else 1
+
+    @staticmethod
+    def unusual(settings: ChosenSettings, usual: TokenizerSettings) -> TokenizerSettings:
+        """Returns the chosen settings among the usual ones that differ from those."""
+        chosen = {name: settings.get(name) for name in usual}
+        return {k: v for k, v in chosen.items() if v is not None and v != usual[k]}
 
     def id_of(self, role: str) -> int:
         """Returns the id of the special token of a role; without an end, it is the separator."""
@@ -130,7 +139,7 @@ class Vocabulary(abc.ABC):
 class CasedVocabulary(Vocabulary):
     """A vocabulary for text that may be lower-cased, and stripped of accents."""
 
-    setting_names: ClassVar[frozenset[str]] = frozenset(["lower_case", "strip_accents"])
+    setting_types: ClassVar[Mapping[str, type]] = {"lower_case": bool, "strip_accents": bool}
 
     @property
     @abc.abstractmethod
@@ -153,6 +162,26 @@ def read_lines(path: str) -> list[str]:
         place = f"{path}: byte {error.start}"
         raise InputError(f"{place} is not UTF-8; {texts.TO_UTF8}.") from error
     return lines if lines[-1] else lines[:-1]
+
+
+def distinct(tokens: Sequence[str], place: str) -> tuple[str, ...]:
+    """Returns the tokens of a file by their ids, each different; of equal ones the last counts.
+
+    Those before it, and empty ones, become tokens that no text has, which is logged.
+    """
+    last = {token: index for index, token in enumerate(tokens)}
+    unused = [index for index, token in enumerate(tokens) if not token or last[token] != index]
+    if not unused:
+        return tuple(tokens)
+    logging.warning(
+        "%s: %s empty or repeated by a later line, which counts: %s.",
+        *(place, "lines are" if len(unused) > 1 else "a line is"),
+        texts.listed([f"{tokens[index]!r} on line {index + 1}" for index in unused], 5),
+    )
+    found = list(tokens)
+    for index in unused:
+        found[index] = f"{UNUSED}{index + 1}]"
+    return tuple(found)
 
 
 def check_ids(ids: Mapping[str, Any], place: str) -> None:

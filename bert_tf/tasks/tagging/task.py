@@ -122,8 +122,8 @@ class Tagging(ServedTagging):
         splits = np.searchsorted(row, np.arange(packed.word_ids.nrows() + 1))
         owner = example_of_word[splits[:-1]]  # the example of each row
         if self.document_context:
-            alone = tokenizer.overhead[0]
-            rows = [ids[1 : len(ids) + 1 - alone] for ids in packed.word_ids.numpy()]
+            alone, first = tokenizer.overhead[0], int(tokenizer.framed)
+            rows = [ids[first : len(ids) + first - alone] for ids in packed.word_ids.numpy()]
             documents = np.array([examples[index].document for index in owner])
             rows, shifts = _add_context(rows, documents, self.max_length - alone)
             wider = tf.RaggedTensor.from_row_lengths(np.concatenate(rows), list(map(len, rows)))

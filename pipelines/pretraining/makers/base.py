@@ -43,7 +43,8 @@ class ExampleMaker(abc.ABC):
         self.settings = settings
         self.special = SpecialIds.of(tokenizer)
         # The number of tokens in a sequence, special tokens not included.
-        self.budget = settings.max_seq_length - tokenizer.overhead[self.segments - 1]
+        special = 2 + tokenizer.separators * (self.segments - 1)
+        self.budget = settings.max_seq_length - special
         self._typed = tokenizer.typed
         self._begins_word = np.asarray(tokenizer.begins_word)
 

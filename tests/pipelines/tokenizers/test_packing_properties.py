@@ -11,16 +11,19 @@ from tests.pipelines.tokenizers.test_packing import ragged, truncate
 
 
 class _Rules:
-    """Special tokens of a tokenizer, with one separator between segments or two."""
+    """Special tokens of a tokenizer, with one separator between segments or two.
+
+    GPT-2's is not framed: its single texts have no special tokens.
+    """
 
     pad_id, start_id, separator_id, end_id = 0, 2, 3, 3
 
-    def __init__(self, separators, typed):
-        self.separators, self.typed = separators, typed
-        self.overhead = 2, 2 + separators
+    def __init__(self, separators, typed, framed=True):
+        self.separators, self.typed, self.framed = separators, typed, framed
+        self.overhead = 2 * framed, 2 + separators
 
 
-_RULES = st.builds(_Rules, st.sampled_from([1, 2]), st.booleans())
+_RULES = st.builds(_Rules, st.sampled_from([1, 2]), st.booleans(), st.booleans())
 _SEGMENT = st.lists(st.integers(5, 99), max_size=20)
 _PAIRS = st.lists(st.tuples(_SEGMENT, _SEGMENT), min_size=1, max_size=20)
 
@@ -50,7 +53,9 @@ def test_pairs_lose_tokens_from_the_end_of_the_longer_one(pairs, rules, length):
 @given(st.lists(_SEGMENT, min_size=1, max_size=20), _RULES, st.integers(3, 24))
 def test_single_segments_lose_their_end(segments, rules, length):
     packed = packing.pack(rules, ragged(segments), None, length)
-    assert packed.word_ids.to_list() == [[2, *ids[: length - 2], 3] for ids in segments]
+    framed = [[2, *ids[: length - 2], 3] for ids in segments]
+    bare = [ids[:length] or [3] for ids in segments]
+    assert packed.word_ids.to_list() == (framed if rules.framed else bare)
     for ids, row in zip(segments, packed.word_ids.to_list(), strict=True):
         assert packing.pack_ids(rules, ids, None, length) == (row, [0] * len(row))
 
@@ -112,22 +117,25 @@ def _max_context(spans, token):
 @given(
     st.lists(st.lists(st.integers(1, 9), max_size=12), min_size=1, max_size=6),
     st.integers(4, 16),
+    st.booleans(),
 )
-def test_words_stay_whole_in_as_few_sequences_as_can_be(texts, length):
+def test_words_stay_whole_in_as_few_sequences_as_can_be(texts, length, framed):
     """Texts are lists of the lengths of words; filling each sequence in turn is the fewest."""
     tokens = itertools.count(5)
     words = [[[next(tokens) for _ in range(size)] for size in text] for text in texts]
     pieces = ragged([[token for word in text for token in word] for text in words])
     first = [place == 0 for text in words for word in text for place in range(len(word))]
-    found = packing.cut_words(_Rules(1, True), pieces, tf.constant(first, tf.bool), length)
-    expected, places, limit = [], [], length - 2
+    found = packing.cut_words(_Rules(1, True, framed), pieces, tf.constant(first, tf.bool), length)
+    expected, places, limit = [], [], length - 2 * framed
     for text in words:
         row = None
         for word in text:
             if row is None or len(row) + len(word) > limit:
                 row = []
                 expected.append(row)
-            places.append((len(expected) - 1, len(row) + 1))
+            places.append((len(expected) - 1, len(row) + framed))
             row += word
-    assert found.packed.word_ids.to_list() == [[2, *row[:limit], 3] for row in expected]
+    around = ([2], [3]) if framed else ([], [])
+    wanted = [[*around[0], *row[:limit], *around[1]] for row in expected]
+    assert found.packed.word_ids.to_list() == wanted
     assert list(zip(found.row.numpy(), found.position.numpy(), strict=True)) == places
