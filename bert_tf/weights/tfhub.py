@@ -17,6 +17,7 @@ from pipelines.common import checksums, files
 from pipelines.common.errors import InputError
 from pipelines.tokenizers import registry
 from pipelines.tokenizers.vocabulary import TokenizerSettings, Vocabulary
+from pipelines.tokenizers.wordpiece_vocabulary import WordPieceVocabulary
 
 _FILE = "saved_model.pb"
 _MAX_BYTES = (1 << 31) - 1  # of a protocol buffer
@@ -213,12 +214,13 @@ def _vocabulary(model: SavedModel) -> Vocabulary | None:
 
 
 def _tokenizer_settings(model: SavedModel) -> TokenizerSettings | None:
-    found = {}
-    for name in ("do_lower_case", "strip_accents"):
+    found: TokenizerSettings = {}
+    kinds = {**WordPieceVocabulary.setting_types, "do_lower_case": bool}
+    for name, kind in kinds.items():
         for _, value in model.variables([name]):
-            if value.size == 1 and value.dtype == bool:
-                found[name] = bool(value.item())
+            if value.size == 1 and (value.dtype == bool) == (kind is bool):
+                found[name] = kind(value.item())
     if "do_lower_case" not in found:
         return None
-    lower_case = found["do_lower_case"]
-    return {"lower_case": lower_case, "strip_accents": found.get("strip_accents", lower_case)}
+    lower_case = found.pop("do_lower_case")
+    return {"lower_case": lower_case, "strip_accents": lower_case, **found}

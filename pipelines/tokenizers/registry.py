@@ -11,6 +11,7 @@ from pipelines.tokenizers.bpe import BPETokenizer
 from pipelines.tokenizers.bpe_vocabulary import BPEVocabulary
 from pipelines.tokenizers.byte_bpe import ByteBPETokenizer
 from pipelines.tokenizers.byte_bpe_vocabulary import ByteBPEVocabulary
+from pipelines.tokenizers.hugging_face import TokenizerFiles
 from pipelines.tokenizers.sentencepiece import SentencePieceTokenizer
 from pipelines.tokenizers.sentencepiece_vocabulary import SentencePieceVocabulary
 from pipelines.tokenizers.vocabulary import ChosenSettings, TokenizerSettings, Vocabulary
@@ -34,7 +35,6 @@ KINDS = {
     "word": TokenizerKind(WordVocabulary, WordTokenizer),
 }
 SETTINGS = "tokenizer_config.json"  # in the folders of models
-_HUGGING_FACE = {"do_lower_case": "lower_case"}  # its names of settings, where they differ
 
 
 def find(folder: str) -> Vocabulary | None:
@@ -89,11 +89,11 @@ def read_settings(folder: str) -> TokenizerSettings | None:
     kind = values.get("kind", "wordpiece")
     if kind not in KINDS:
         raise InputError(f"{name}: kind is {kind!r}; known are {', '.join(KINDS)}.")
-    known = KINDS[kind].vocabulary.setting_names
-    if values.keys() - known - {"kind"} or not all(
-        isinstance(value, bool) for key, value in values.items() if key != "kind"
-    ):
-        raise InputError(f"{name}: has {', '.join(sorted(known))} as true or false only.")
+    known = KINDS[kind].vocabulary.setting_types
+    for key in values.keys() - {"kind"}:
+        if type(values[key]) is not known.get(key):
+            names = ", ".join(f"{name} ({type.__name__})" for name, type in known.items())
+            raise InputError(f"{name}: {key} is {values[key]!r}; known are {names}.")
     return values
 
 
@@ -114,18 +114,16 @@ def _kept_settings(path: str, vocabulary: Vocabulary) -> TokenizerSettings:
     folder, name = os.path.split(path)
     if name not in vocabulary.files:
         folder = path
-    name = f"{folder or '.'}/{SETTINGS}"
-    if not files.gfile.exists(name):
+    theirs = TokenizerFiles(folder or ".")
+    values = theirs.config
+    if not (values or theirs.fast) or vocabulary.kind == "word":  # which is ours alone
         return {}
-    values = json_files.read(name, dict[str, Any])
-    ours = {"kind"}.union(*(kind.vocabulary.setting_names for kind in KINDS.values()))
+    ours = {"kind"}.union(*(kind.vocabulary.setting_types for kind in KINDS.values()))
     is_ours = values.get("kind", "wordpiece") == vocabulary.kind and None not in values.values()
-    if values.keys() <= ours and is_ours:
+    if values and values.keys() <= ours and is_ours:
         return read_settings(folder or ".") or {}
-    if "keep_accents" in values:
-        values["strip_accents"] = not values["keep_accents"]
-    named = values | {_HUGGING_FACE[key]: values[key] for key in _HUGGING_FACE if key in values}
-    return {k: v for k, v in named.items() if k in vocabulary.setting_names and type(v) is bool}
+    theirs.check_class(vocabulary.kind)
+    return theirs.settings(vocabulary)
 
 
 def all_files() -> tuple[str, ...]:

@@ -7,7 +7,7 @@ Ids equal those of the original (google-research/bert, tokenization.py), whose s
 3. if uncased: lower-case, decompose (NFD), remove non-spacing marks (Mn);
 4. split at white space and punctuation (P*, and ASCII symbols);
 5. split each word into the longest matching pieces; a word with a character that no piece covers,
-   or of more than 200 characters, becomes [UNK].
+   or of more than 200 characters (Hugging Face: 100), becomes [UNK].
 
 Steps 2, 4 and 5 are one operation of tensorflow_text.
 """
@@ -24,12 +24,15 @@ import tensorflow_text as tf_text
 from pipelines.common.errors import InputError
 from pipelines.tokenizers import byte_ranges, normalizer
 from pipelines.tokenizers.base import Ids, IdsWithOffsets, Tokenizer, as_arrays
-from pipelines.tokenizers.wordpiece_vocabulary import SUFFIX, LinesVocabulary
+from pipelines.tokenizers.wordpiece_vocabulary import (
+    MAX_CHARACTERS_PER_WORD,
+    SUFFIX,
+    LinesVocabulary,
+)
 
 if TYPE_CHECKING:
     from pipelines.tokenizers import word_cache
 
-MAX_CHARACTERS_PER_WORD = 200
 _MAX_UTF8_BYTES = 4
 _PLAIN = re.compile(r"[\t\n\r -~]*")
 _WORD = re.compile(r"[0-9A-Za-z]+|[!-/:-@\[-`{-~]")
@@ -51,6 +54,8 @@ class WordPieceTokenizer(Tokenizer):
         value of `lower_case`, as in the original. Use False for Hangul and other scripts whose
         characters decomposition splits.
       max_characters_per_word: longer words become [UNK].
+      clean_text: whether step 1 removes characters.
+      typed: whether the second of two segments has its own token type.
 
     Attributes:
       suffix: prefix of the pieces that continue a word.
@@ -68,10 +73,18 @@ class WordPieceTokenizer(Tokenizer):
         lower_case: bool = True,
         strip_accents: bool | None = None,
         max_characters_per_word: int = MAX_CHARACTERS_PER_WORD,
+        clean_text: bool = True,
+        typed: bool = True,
     ):
         if strip_accents is None:
             strip_accents = lower_case
-        chosen = {"lower_case": lower_case, "strip_accents": strip_accents}
+        chosen = {
+            "lower_case": lower_case,
+            "strip_accents": strip_accents,
+            "max_characters_per_word": max_characters_per_word,
+            "clean_text": clean_text,
+            "typed": typed,
+        }
         super().__init__(vocabulary, vocabulary.resolve(chosen))
         tokens = vocabulary.tokens
         # Pieces of a text never contain white space or U+0000. Tokens that do would confuse the
@@ -80,7 +93,9 @@ class WordPieceTokenizer(Tokenizer):
             token if token.split() == [token] and "\0" not in token else f"\x01{index}"
             for index, token in enumerate(tokens)
         ]
-        self.normalize = normalizer.Normalizer(lower_case, strip_accents, "".join(pieces))
+        self.normalize = normalizer.Normalizer(
+            lower_case, strip_accents, "".join(pieces), clean_text
+        )
         self._max_characters = max_characters_per_word
         self.begins_word = np.array([not token.startswith(self.suffix) for token in tokens])
         numbers = {token: number for number, token in enumerate(pieces)}

@@ -17,6 +17,7 @@ from pipelines.tokenizers.vocabulary import (
     CasedVocabulary,
     ChosenSettings,
     TokenizerSettings,
+    distinct,
     read_lines,
     repeat_words,
 )
@@ -33,6 +34,8 @@ SPECIAL_TOKENS = tuple(ROLES.values())
 SUFFIX = "##"  # prefix of the pieces that continue a word
 # The longest token that tensorflow_text's tokenizer accepts.
 MAX_TOKEN_BYTES = 256
+MAX_CHARACTERS_PER_WORD = 200
+_SPACE = "▁"  # SentencePiece's mark of the space before a word
 _BRACKETS = (("[", "]"), ("<", ">"))
 
 
@@ -108,7 +111,7 @@ class LinesVocabulary(SplitWordsVocabulary):
     @classmethod
     def load(cls, path: str) -> Self:
         path = f"{path}/{cls.files[0]}" if files.gfile.isdir(path) else path
-        return cls(tuple(map(cls.token_of, read_lines(path))), path)
+        return cls(distinct(list(map(cls.token_of, read_lines(path))), path), path)
 
     @staticmethod
     def token_of(line: str) -> str:
@@ -186,10 +189,21 @@ class WordPieceVocabulary(LinesVocabulary):
     files: ClassVar[tuple[str, ...]] = (FILE,)
     marker_files: ClassVar[tuple[str, ...]] = (FILE,)
     roles: ClassVar[Mapping[str, str]] = ROLES
+    setting_types: ClassVar[Mapping[str, type]] = {
+        **CasedVocabulary.setting_types,
+        "clean_text": bool,
+        "max_characters_per_word": int,
+        "typed": bool,
+    }
     learned_lower_case: ClassVar[bool] = True
     suffix: ClassVar[str] = SUFFIX
 
     def __post_init__(self, name: str):
+        if self._begin_with(_SPACE) > self._begin_with(SUFFIX):
+            raise InputError(
+                f"{name}: this tokenizer is not supported: its pieces begin words with {_SPACE}, "
+                f"as SentencePiece's do, and those of BERT continue words with {SUFFIX}."
+            )
         missing = [token for token in SPECIAL_TOKENS if token not in self.tokens]
         if missing:
             raise InputError(
@@ -197,6 +211,14 @@ class WordPieceVocabulary(LinesVocabulary):
                 f"{', '.join(SPECIAL_TOKENS)}."
             )
         super().__post_init__(name)
+
+    def _begin_with(self, mark: str) -> int:
+        return sum(token.startswith(mark) for token in self.tokens)
+
+    def resolve(self, settings: ChosenSettings) -> TokenizerSettings:
+        usual: TokenizerSettings = {"clean_text": True, "typed": True}
+        usual["max_characters_per_word"] = MAX_CHARACTERS_PER_WORD
+        return super().resolve(settings) | self.unusual(settings, usual)
 
     @staticmethod
     def token_of(line: str) -> str:

@@ -126,7 +126,7 @@ def read(path: str) -> Bundle:
         configs.check_head(config, family, name)
     if "pool_first" in family.options and any(ours.startswith(POOLER) for ours in found):
         config = dataclasses.replace(config, pool_first=config.causal)
-    vocabulary, settings = tokenizers.read(family.tokenizer, path, config.vocab_size)
+    vocabulary, settings = tokenizers.read(family.tokenizer, path, config)
     _check_token_ids(values, family, vocabulary, name)
     if family.model_type == "bart" and vocabulary and len(vocabulary) == config.vocab_size + 1:
         # Models that were fine-tuned by fairseq lack a row for the last token, <mask>.
@@ -142,7 +142,7 @@ def read(path: str) -> Bundle:
     model = Bundle(config, found, vocabulary, settings, (task,) if task else (), path)
     if model.generates:
         generation.report(values, path, bool(config.num_decoder_layers))
-    return _with_pooling(model)
+    return _with_pooling(sentence_transformers.with_stripping(model))
 
 
 def _check_sizes(
@@ -335,7 +335,7 @@ def write(model: Bundle, folder: str) -> None:
     config = configs.from_bundle(model, family, architecture)
     if model.vocabulary:
         config |= {key: model.vocabulary.id_of(role) for key, role in family.token_keys.items()}
-    if model.vocabulary and model.vocabulary.kind != family.tokenizer:
+    if model.vocabulary and model.vocabulary.kind not in (family.tokenizer, "wordpiece"):
         raise InputError(
             f"{model.place}: a {family.title} of Hugging Face has a vocabulary of "
             f"{family.tokenizer}, but this model has one of {model.vocabulary.kind}; write it as "
@@ -358,7 +358,7 @@ def write(model: Bundle, folder: str) -> None:
     if model.vocabulary:
         tokenizers.write(model, folder)
     if model.tasks and model.task()["shape"] == embedding.SHAPE.name:
-        sentence_transformers.write(model.task(), model.config, folder)
+        sentence_transformers.write(model, folder)
     with (
         files.write_aside(f"{folder}/{WEIGHTS}") as partial,
         files.gfile.GFile(partial, "wb") as file,

@@ -1,13 +1,13 @@
 """The files that sentence-transformers needs besides those of transformers."""
 
+import dataclasses
 import os
-from collections.abc import Mapping
+import re
 from typing import Any, NotRequired, TypedDict
 
 from absl import logging
 
 from bert_tf import tasks
-from bert_tf.models.base_config import EncoderConfig
 from bert_tf.models.head_config import HeadConfig, Pooling
 from bert_tf.tasks import embedding
 from bert_tf.weights.bundle import Bundle
@@ -33,6 +33,7 @@ _POOLING = {
     f"{_FLAG}max_tokens": Pooling.MAX,
 }
 _LEAST = 8  # tokens, as for --max_length
+_KEEPS_SPACE = (5, 4)  # the first version that does not strip texts
 _MODULE_KEYS = Keys(frozenset(["path", "type"]), frozenset(["idx", "name"]))
 _LENGTH_KEYS = Keys(
     frozenset(["max_seq_length", "do_lower_case"]),
@@ -118,6 +119,29 @@ def max_length(folder: str, longest: int) -> int:
     return most
 
 
+def with_stripping(model: Bundle) -> Bundle:
+    """The model as versions of the library before 5.4 used it, if one of them made the folder.
+
+    They remove white space around texts, which decides ids of byte-level BPE.
+    """
+    place = f"{_top(model.place)}/{CONFIG}"
+    version = json_files.read_optional(place, dict[str, Any]).get("__version__")
+    stated = version.get("sentence_transformers") if isinstance(version, dict) else None
+    found = re.match(r"(\d+)\.(\d+)", str(stated))
+    is_byte_bpe = model.vocabulary is not None and model.vocabulary.kind == "byte_bpe"
+    if not (found and is_byte_bpe) or (int(found[1]), int(found[2])) >= _KEEPS_SPACE:
+        return model
+    return dataclasses.replace(
+        model, tokenizer_settings=model.resolved_settings() | {"strip": True}
+    )
+
+
+def _top(folder: str) -> str:
+    """The folder of all modules, given that of the encoder."""
+    parent, name = os.path.split(folder)
+    return (parent or ".") if _encoder_path(parent or ".") == name else folder
+
+
 def read(model: Bundle) -> dict[str, Any] | None:
     """Reads the task of a model of sentence-transformers; None if it is not one.
 
@@ -129,8 +153,7 @@ def read(model: Bundle) -> dict[str, Any] | None:
         changes texts or vectors in another way.
     """
     folder = model.place
-    parent, name = os.path.split(folder)
-    top = (parent or ".") if _encoder_path(parent or ".") == name else folder
+    top = _top(folder)
     path = f"{top}/{_FILE}"
     if not files.gfile.exists(path):
         return None
@@ -197,14 +220,11 @@ def _read_pooling(path: str) -> Pooling:
     return Pooling(modes[0])
 
 
-def write(task: Mapping[str, Any], config: EncoderConfig, folder: str) -> None:
-    """Writes the description of a model of embeddings.
-
-    Args:
-      task: description of the task.
-      config: configuration of the encoder.
-      folder: of the model.
-    """
+def write(model: Bundle, folder: str) -> None:
+    """Writes the description of a model of embeddings."""
+    task, config = model.task(), model.config
+    if model.resolved_settings().get("strip"):
+        json_files.write(f"{folder}/{CONFIG}", {"__version__": {"sentence_transformers": "5.3.0"}})
     modules = [
         {
             "idx": index,

@@ -13,12 +13,20 @@ import pytest
 from bert_tf import tasks, weights
 from bert_tf.export import portable, saved_model, sources
 from bert_tf.finetuning import sweep
+from bert_tf.models.config import BertConfig
 from bert_tf.models.head_config import Pooling
 from bert_tf.serving.plan import Precision
 from bert_tf.serving.predictor import Predictor
 from bert_tf.serving.reduced_precision import ScoreCheck
+from bert_tf.weights.bundle import Bundle
 from bert_tf.weights.formats import Format
+from bert_tf.weights.huggingface import sentence_transformers
 from pipelines.common.errors import InputError
+from pipelines.tokenizers.byte_bpe_vocabulary import (
+    BYTE_LETTERS,
+    SPECIAL_TOKENS,
+    ByteBPEVocabulary,
+)
 from tests.bert_tf import labelled_data
 from tests.bert_tf.vectors.encoded import TEXTS, make
 
@@ -197,6 +205,33 @@ def test_lower_case_that_the_tokenizer_does_not_make_is_reported(sentence_model)
     _change(f"{folder}/tokenizer_config.json", do_lower_case=False)
     with pytest.raises(InputError, match="modules.json: texts are made lower case"):
         make(folder)
+
+
+@pytest.mark.parametrize("version", ["2.0.0", "5.3.0", "5.4.0", "6.2.0", None])
+def test_byte_level_texts_are_stripped_as_the_version_did(tmp_path, version):
+    """Versions from 5.4 on do not; of WordPiece it makes no difference."""
+    vocabulary = ByteBPEVocabulary((*SPECIAL_TOKENS, *BYTE_LETTERS), ())
+    model = Bundle(BertConfig(), {}, vocabulary, None, (), str(tmp_path))
+    if version:
+        values = {"__version__": {"sentence_transformers": version, "pytorch": "2.0"}}
+        (tmp_path / "config_sentence_transformers.json").write_text(json.dumps(values))
+    tokenizer = sentence_transformers.with_stripping(model).tokenizer()
+    texts = [" a b\n", "\u3000a b\x1f\x85", "a b", "\t", ""]
+    found = tokenizer.tokenize(texts).to_list()
+    plain = model.tokenizer()
+    if version not in ("2.0.0", "5.3.0"):
+        assert found == plain.tokenize(texts).to_list()
+        return
+    assert found == plain.tokenize([text.strip() for text in texts]).to_list()
+    ids, starts, ends = tokenizer.tokenize_with_offsets(texts)
+    assert ids.to_list() == found
+    for text, first, last in zip(texts, starts.to_list(), ends.to_list(), strict=True):
+        left = len(text.encode()) - len(text.lstrip().encode())
+        assert (first, last) == (
+            ([left, left + 1, left + 2], [left + 1, left + 2, left + 3])
+            if "a" in text
+            else ([], [])
+        )
 
 
 MADE = [

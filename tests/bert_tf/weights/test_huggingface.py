@@ -13,6 +13,7 @@ from bert_tf.weights import bundle
 from bert_tf.weights.formats import Format
 from pipelines.common.errors import InputError
 from pipelines.tokenizers import registry
+from tests.tokenizers import library_wordpiece
 
 from .test_weights import CONFIG, TOKENS, assert_same_weights, edit, make_bundle
 
@@ -184,12 +185,17 @@ def test_left_to_right_models_come_over(tmp_path):
         ({}, {"lowercase": False, "strip_accents": None}, (False, False)),
         ({}, {"lowercase": True, "strip_accents": False}, (True, False)),
         ({"do_lower_case": True}, {"lowercase": False}, (True, True)),
+        (
+            {"do_lower_case": True, "tokenizer_class": "PreTrainedTokenizerFast"},
+            {"lowercase": False},
+            (False, False),
+        ),
     ],
 )
 def test_settings_of_the_tokenizer(folder, stated, normalizer, expected):
     (folder / "tokenizer_config.json").write_text(json.dumps(stated))
-    fast = {"model": {"vocab": {}}, "normalizer": normalizer}
-    (folder / "tokenizer.json").write_text(json.dumps(fast))
+    if normalizer:
+        library_wordpiece(TOKENS, **normalizer).save(f"{folder}/tokenizer.json")
     settings = weights.read(str(folder)).resolved_settings()
     assert (settings["lower_case"], settings["strip_accents"]) == expected
 
@@ -207,16 +213,17 @@ def test_capital_letters_decide_where_nothing_is_stated(folder):
 @pytest.mark.parametrize("key", ["do_basic_tokenize", "tokenize_chinese_chars"])
 def test_another_way_to_split_words_is_refused(folder, key):
     change(folder / "tokenizer_config.json", **{key: False})
-    with pytest.raises(InputError, match=f"{key} is false"):
+    with pytest.raises(InputError, match=f"{key} False is not supported"):
         weights.read(str(folder))
 
 
 def fast_tokenizer(folder, ids, added=()):
-    entries = [{"id": number, "content": token} for token, number in added]
     (folder / "vocab.txt").unlink()
-    (folder / "tokenizer.json").write_text(
-        json.dumps({"model": {"type": "WordPiece", "vocab": ids}, "added_tokens": entries})
-    )
+    library_wordpiece(list(ids)).save(f"{folder}/tokenizer.json")
+    values = json.loads((folder / "tokenizer.json").read_text())
+    values["model"]["vocab"] = ids
+    values["added_tokens"] = [{"id": number, "content": token} for token, number in added]
+    (folder / "tokenizer.json").write_text(json.dumps(values))
 
 
 def test_tokens_that_were_added_keep_their_ids(folder):
@@ -243,15 +250,66 @@ def test_added_tokens_without_an_id_are_named(folder):
 @pytest.mark.parametrize(
     ("name", "values", "message"),
     [
-        ("tokenizer.json", {"normalizer": {"type": "Sequence"}}, "the normalizer is 'Sequence'"),
-        ("tokenizer.json", {"pre_tokenizer": {"type": "Split"}}, "the pre_tokenizer is 'Split'"),
-        ("tokenizer_config.json", {"tokenizer_class": "BertJapaneseTokenizer"}, "is a BertJapan"),
+        ("tokenizer.json", {"normalizer": {"type": "NFC"}}, "json: normalizer NFC is not supported"),
+        ("tokenizer.json", {"normalizer": "BertNormalizer"}, "json: normalizer 'BertNormalizer' is not"),
+        ("tokenizer.json", {"pre_tokenizer": {"type": "Split", "invert": True}}, "pre_tokenizer Split with invert True is not supported"),
+        ("tokenizer_config.json", {"tokenizer_class": "BertJapaneseTokenizer"}, "is BertJapaneseTokenizer, not .*; this tokenizer is not supported"),
+        ("config.json", {"tokenizer_class": "PhobertTokenizer"}, "/config.json: .*PhobertTokenizer.*tokenizer is not supported"),
+        ("bpe.codes", {"a": 1}, "has bpe.codes, as BERTweet and PhoBERT have; this tokenizer is not supported"),
+        ("tokenizer_config.json", {"auto_map": {"AutoTokenizer": ["x.Y", None]}}, "auto_map names code of its own"),
+        ("tokenizer_config.json", {"cls_token": "<s>"}, r"cls_token '<s>' is not supported; \[CLS\] is"),
+        ("special_tokens_map.json", {"unk_token": {"content": "?"}}, r"map.json: unk_token '\?' is not supported"),
+        ("tokenizer_config.json", {"truncation_side": "left"}, "truncation_side 'left' is not supported"),
     ],
-)
+)  # fmt: skip
 def test_another_tokenizer_is_refused(folder, name, values, message):
+    if name == "tokenizer.json":
+        library_wordpiece(TOKENS).save(f"{folder}/tokenizer.json")
+    if name == "config.json":  # which counts where the tokenizer's has no class
+        change(folder / "tokenizer_config.json", tokenizer_class=None)
     change(folder / name, **values)
     with pytest.raises(InputError, match=message):
         weights.read(str(folder))
+
+
+def test_a_setting_that_nobody_knows_is_named(folder, caplog):
+    change(folder / "tokenizer_config.json", an_unknown_setting=True)
+    weights.read(str(folder))
+    assert "tokenizer_config.json: unknown settings an_unknown_setting." in caplog.text
+
+
+def test_files_that_contradict_each_other_are_refused(folder):
+    library_wordpiece(TOKENS).save(f"{folder}/tokenizer.json")
+    assert weights.read(str(folder)).vocabulary.tokens == tuple(TOKENS)
+    (folder / "vocab.txt").write_text("\n".join([*TOKENS[:-2], *TOKENS[:-3:-1]]) + "\n")
+    with pytest.raises(InputError, match="tokenizer.json has another vocabulary than vocab.txt"):
+        weights.read(str(folder))
+
+
+def test_words_have_as_many_characters_as_in_transformers(folder, tmp_path):
+    """100 unless tokenizer.json says otherwise; what is written here keeps its own number."""
+    texts = ["a" * 100, "a" * 101, "a" * 200, "a" * 201]
+
+    def longest(place):
+        tokenizer = weights.read(place).tokenizer()
+        ids = tokenizer.tokenize(texts).to_list()
+        assert ids == [tokenizer.plain_ids(text) for text in texts]
+        return max(
+            len(t) for t, row in zip(texts, ids, strict=True) if row != [tokenizer.unknown_id]
+        )
+
+    (folder / "vocab.txt").write_text("\n".join([*TOKENS[:-2], "a", "##a"]) + "\n")
+    assert longest(str(folder)) == 200
+    change(folder / "tokenizer_config.json", max_input_chars_per_word=None)
+    assert longest(str(folder)) == 100
+    assert registry.load_tokenizer(str(folder)).settings["max_characters_per_word"] == 100
+    library_wordpiece([*TOKENS[:-2], "a", "##a"]).save(f"{folder}/tokenizer.json")
+    values = json.loads((folder / "tokenizer.json").read_text())
+    values["model"]["max_input_chars_per_word"] = 200
+    (folder / "tokenizer.json").write_text(json.dumps(values))
+    for target in (Format.HUGGINGFACE, Format.BERT_TF):
+        weights.write(weights.read(str(folder)), f"{tmp_path}/{target}", target)
+        assert longest(f"{tmp_path}/{target}") == 200
 
 
 def test_what_we_say_of_a_task_must_be_true_of_the_model(tmp_path):

@@ -16,7 +16,9 @@ from bert_tf.weights import bundle
 from bert_tf.weights.formats import Format
 from pipelines.common.errors import InputError
 from pipelines.tokenizers import byte_bpe_vocabulary, byte_bpe_words, registry
+from pipelines.tokenizers.bpe_vocabulary import BPEVocabulary
 from pipelines.tokenizers.wordpiece_vocabulary import SPECIAL_TOKENS, WordPieceVocabulary
+from tests.tokenizers import library_byte_bpe, library_wordpiece
 
 from .test_huggingface import change
 from .test_weights import CONFIG, assert_same_weights, edit
@@ -298,10 +300,10 @@ def test_what_is_wrong_in_the_newer_kind_of_file_is_named(vocabulary, tmp_path, 
 
 
 def test_a_vocabulary_of_another_kind_is_refused(tmp_path):
-    words = WordPieceVocabulary((*SPECIAL_TOKENS, *(f"w{i}" for i in range(20))))
+    words = BPEVocabulary.learn(collections.Counter({b"ab": 9}), 20)
     model = dataclasses.replace(make_bundle(), vocabulary=words)
     with pytest.raises(
-        InputError, match="has a vocabulary of byte_bpe, but this model has one of word"
+        InputError, match="has a vocabulary of byte_bpe, but this model has one of bpe"
     ):
         weights.write(model, f"{tmp_path}/hf", Format.HUGGINGFACE)
 
@@ -330,6 +332,7 @@ def test_added_tokens_keep_their_ids_if_they_have_embeddings(vocabulary, tmp_pat
         added = {"<new>": size}
         if name == "tokenizer.json":
             added = {"added_tokens": [{"content": "<new>", "id": size}]}
+            library_byte_bpe(vocabulary).save(f"{tmp_path}/{folder}/{name}")
         change(tmp_path / folder / name, **added)
     assert weights.read(f"{tmp_path}/hf").vocabulary == vocabulary
     assert weights.read(f"{tmp_path}/larger").vocabulary.tokens == (*vocabulary.tokens, "<new>")
@@ -339,15 +342,16 @@ def test_added_tokens_keep_their_ids_if_they_have_embeddings(vocabulary, tmp_pat
 def test_the_space_is_stated_in_either_file(vocabulary, tmp_path):
     weights.write(with_vocabulary(vocabulary, None), f"{tmp_path}/hf", Format.HUGGINGFACE)
     change(tmp_path / "hf/tokenizer_config.json", add_prefix_space=None)
-    assert not weights.read(f"{tmp_path}/hf").tokenizer_settings["add_prefix_space"]
+    assert not weights.read(f"{tmp_path}/hf").resolved_settings()["add_prefix_space"]
     config = tmp_path / "hf/tokenizer_config.json"
     stated = config.read_text()
     config.write_text('{"add_prefix_space": true}')  # no settings of ours, though named alike
     assert registry.load_tokenizer(f"{tmp_path}/hf").settings["add_prefix_space"]
     config.write_text(stated)
-    space = {"type": "ByteLevel", "add_prefix_space": True}
-    change(tmp_path / "hf/tokenizer.json", pre_tokenizer=space)
-    assert weights.read(f"{tmp_path}/hf").tokenizer_settings["add_prefix_space"]
+    library_byte_bpe(vocabulary, add_prefix_space=True).save(f"{tmp_path}/hf/tokenizer.json")
+    assert weights.read(f"{tmp_path}/hf").resolved_settings()["add_prefix_space"]
+    config.unlink()
+    assert weights.read(f"{tmp_path}/hf").resolved_settings()["add_prefix_space"]
 
 
 @pytest.mark.parametrize("is_fast", [False, True])
@@ -356,8 +360,20 @@ def test_word_pieces_are_read(tmp_path, is_fast):
     words = WordPieceVocabulary((*SPECIAL_TOKENS, "\u2028", *(f"w{i}" for i in range(20))))
     weights.write(make_bundle(), f"{tmp_path}/hf", Format.HUGGINGFACE)
     if is_fast:
-        ids = {token.strip(): index for index, token in enumerate(words.tokens)}
-        change(tmp_path / "hf/tokenizer.json", model={"type": "WordPiece", "vocab": ids})
+        tokens = [token.strip() for token in words.tokens]
+        library_wordpiece(tokens).save(f"{tmp_path}/hf/tokenizer.json")
     else:
         words.save(f"{tmp_path}/hf")
-    assert weights.read(f"{tmp_path}/hf").vocabulary == words
+    found = weights.read(f"{tmp_path}/hf")
+    assert found.vocabulary == words
+    # With one token type, as KLUE's, the types of pairs are zero; transformers gives none.
+    inputs = found.tokenizer()(["w1"], ["w2 w3"])
+    assert not inputs["input_type_ids"].numpy().any()
+    found.config.check_segments(found.tokenizer().types(2), "a task of pairs")
+    weights.write(found, f"{tmp_path}/again", Format.HUGGINGFACE)
+    again = weights.read(f"{tmp_path}/again")
+    assert again.vocabulary == words
+    assert not again.tokenizer().typed
+    stated = json.loads((tmp_path / "again/tokenizer_config.json").read_text())
+    assert stated["tokenizer_class"] == "BertTokenizer"
+    assert stated["model_input_names"] == ["input_ids", "attention_mask"]

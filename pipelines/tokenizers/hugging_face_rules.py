@@ -1,0 +1,209 @@
+"""What our tokenizers compute of the tokenizer files of Hugging Face.
+
+A rule for a value is the name of our setting that follows it, the values that are supported, or ANY
+for a value that decides no id.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from pipelines.common.errors import InputError
+
+Rule = str | tuple[Any, ...]
+ANY: Rule = ""
+Fields = Mapping[str, Rule]
+
+
+class Steps(NamedTuple):
+    """The steps of a normalizer or a pre-tokenizer."""
+
+    orders: tuple[tuple[str, ...], ...]  # of their types, without Replace
+    fields: Mapping[str, Fields]  # by their types
+
+
+class Algorithm(NamedTuple):
+    """What our tokenizer of a kind computes."""
+
+    classes: tuple[str, ...]  # of transformers
+    model: str
+    fields: Fields  # of the model
+    steps: Mapping[str, Steps]
+    roles: Mapping[str, str]  # of special tokens, by their keys, which must be those of ours
+
+
+_BERT_NORMALIZER: dict[str, Rule] = {
+    "clean_text": "clean_text",
+    "handle_chinese_chars": (True,),
+    "strip_accents": "strip_accents",
+    "lowercase": "lower_case",
+}
+_BPE: dict[str, Rule] = {
+    "dropout": (None, 0.0),
+    "unk_token": ANY,  # every byte has a token
+    "continuing_subword_prefix": (None, ""),
+    "end_of_word_suffix": (None, ""),
+    "fuse_unk": ANY,
+    "byte_fallback": (False,),
+    "ignore_merges": (False,),
+}
+TEXT_ROLES = {
+    "pad_token": "pad",
+    "unk_token": "unknown",
+    "cls_token": "start",
+    "sep_token": "separator",
+    "mask_token": "mask",
+}
+_ALBERT_NORMALIZER = Steps(
+    tuple(
+        (*accents, *lower, "Precompiled")
+        for accents in ((), ("NFKD", "StripAccents"))
+        for lower in ((), ("Lowercase",))
+    ),
+    {
+        # Quotes, which transformers alone replaces; and runs of spaces, which are one in any case.
+        "Replace": {
+            "pattern": ({"String": "``"}, {"String": "''"}, {"Regex": " {2,}"}),
+            "content": ('"', " "),
+        },
+        "NFKD": {},
+        "StripAccents": {},
+        "Lowercase": {},
+        "Precompiled": {"precompiled_charsmap": ANY},
+    },
+)
+_ALBERT_WORDS = Steps(
+    (("WhitespaceSplit", "Metaspace"),),
+    {
+        "WhitespaceSplit": {},
+        "Metaspace": {
+            "replacement": ("▁",),
+            "str_rep": ("▁",),
+            "prepend_scheme": ("always",),
+            "add_prefix_space": (True,),
+            "split": ANY,
+        },
+    },
+)
+
+
+def _bert_steps(fields: Fields) -> Mapping[str, Steps]:
+    return {
+        "normalizer": Steps((("BertNormalizer",),), {"BertNormalizer": fields}),
+        "pre_tokenizer": Steps((("BertPreTokenizer",),), {"BertPreTokenizer": {}}),
+    }
+
+
+ALGORITHMS = {
+    "wordpiece": Algorithm(
+        classes=("BertTokenizer", "DistilBertTokenizer", "ElectraTokenizer"),
+        model="WordPiece",
+        fields={
+            "unk_token": ("[UNK]",),
+            "continuing_subword_prefix": ("##",),
+            "max_input_chars_per_word": "max_characters_per_word",
+        },
+        steps=_bert_steps(_BERT_NORMALIZER),
+        roles=TEXT_ROLES,
+    ),
+    "byte_bpe": Algorithm(
+        classes=("RobertaTokenizer", "BartTokenizer", "GPT2Tokenizer"),
+        model="BPE",
+        fields=_BPE,
+        steps={
+            "normalizer": Steps(((),), {}),
+            "pre_tokenizer": Steps(
+                (("ByteLevel",),),
+                {
+                    "ByteLevel": {
+                        "add_prefix_space": "add_prefix_space",
+                        "trim_offsets": ANY,
+                        "use_regex": (True,),
+                    }
+                },
+            ),
+        },
+        roles={key: role for key, role in TEXT_ROLES.items() if role != "unknown"},
+    ),
+    "bpe": Algorithm(
+        classes=("OpenAIGPTTokenizer",),
+        model="BPE",
+        fields=_BPE
+        | {"unk_token": ("<unk>",), "end_of_word_suffix": ("</w>",), "fuse_unk": (False,)},
+        steps=_bert_steps(_BERT_NORMALIZER | {"clean_text": (True,)}),
+        roles={"unk_token": "unknown"},
+    ),
+    "sentencepiece": Algorithm(
+        classes=("AlbertTokenizer",),
+        model="Unigram",
+        fields={"unk_id": (1,), "byte_fallback": (False,)},
+        steps={"normalizer": _ALBERT_NORMALIZER, "pre_tokenizer": _ALBERT_WORDS},
+        roles=TEXT_ROLES,
+    ),
+}
+# Classes that do what tokenizer.json says.
+GENERIC = ("PreTrainedTokenizer", "TokenizersBackend")
+_NO: tuple[Any, ...] = (None, False)
+CONFIG_FIELDS: Fields = {
+    "do_lower_case": "lower_case",
+    "strip_accents": "strip_accents",
+    "add_prefix_space": "add_prefix_space",
+    "max_input_chars_per_word": "max_characters_per_word",  # which we write
+    "keep_accents": "keep_accents",
+    "do_basic_tokenize": (None, True),
+    "tokenize_chinese_chars": (None, True),
+    "never_split": (None, []),
+    "wordpieces_prefix": ("##",),
+    "remove_space": (True,),
+    "sp_model_kwargs": (None, {}),
+    "add_bos_token": _NO,
+    "add_eos_token": _NO,
+    "truncation_side": (None, "right"),
+    **dict.fromkeys([*TEXT_ROLES, "bos_token", "eos_token", "tokenizer_class", "auto_map"], ANY),
+    **dict.fromkeys(
+        # Of added tokens, which are warned of; of padding and cutting, which are ours; of decoding.
+        "additional_special_tokens extra_special_tokens added_tokens_decoder split_special_tokens "
+        "model_max_length max_len max_length stride truncation truncation_strategy padding "
+        "padding_side pad_to_multiple_of pad_token_type_id return_token_type_ids "
+        "model_input_names model_specific_special_tokens init_inputs clean_up_tokenization_spaces "
+        "cls_token_id sep_token_id errors trim_offsets use_fast legacy backend is_local "
+        "local_files_only name_or_path special_tokens_map_file tokenizer_file vocab_file "
+        "merges_file full_tokenizer_file processor_class transformers_version chat_template "
+        "language device".split(),
+        ANY,
+    ),
+}
+FAST_KEYS = frozenset(
+    "version truncation padding added_tokens normalizer pre_tokenizer post_processor decoder "
+    "model".split()
+)
+
+
+def followed(
+    values: Mapping[str, Any], fields: Fields, kinds: Mapping[str, type], place: str
+) -> dict[str, Any]:
+    """Returns our settings that values state; an InputError if one is not supported.
+
+    Args:
+      values: parsed JSON.
+      fields: the rules.
+      kinds: the types of our settings; others are left out.
+      place: the file and component, for errors.
+    """
+    found = {}
+    for key, value in values.items():
+        rule = fields.get(key, ())
+        if isinstance(rule, tuple):
+            fits = any(type(value) is type(each) and value == each for each in rule)
+        else:
+            fits = value is None or rule not in kinds or type(value) is kinds[rule]
+            if rule in kinds and value is not None:
+                found[rule] = value
+        if not fits:
+            raise unsupported(place, {key: value})
+    return found
+
+
+def unsupported(place: str, fields: Mapping[str, Any]) -> InputError:
+    """An error that names a component and its fields."""
+    shown = ", ".join(f"{key} {value!r}" for key, value in fields.items() if key != "type")
+    return InputError(f"{place}{' with ' * bool(shown)}{shown[:200]} is not supported.")
