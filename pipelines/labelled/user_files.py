@@ -7,10 +7,8 @@ from pipelines.common.errors import InputError
 from pipelines.common.texts import counted, shorten
 from pipelines.labelled import table_rows
 from pipelines.labelled.columns import INDICATORS, ColumnNames
-from pipelines.labelled.multiple_choice import key_index
 from pipelines.labelled.schema import (
     AnswerSpan,
-    ChoiceExample,
     GenerationExample,
     MultiLabelExample,
     SpanExample,
@@ -267,103 +265,3 @@ def _answers_at(row: TableRow, column: str, start_column: str) -> tuple[AnswerSp
             )
         found.append(AnswerSpan(text, number))
     return tuple(found)
-
-
-def read_choices(path: str, columns: ColumnNames, labelled: bool) -> Iterator[ChoiceExample]:
-    """Yields choices: a list in JSON Lines, or columns choice0, choice1, ... in tables.
-
-    The label is the number of the right choice, from 0, or its letter; for objects such as
-    {"text": "Rain", "label": "A"}, it is the label of the right one.
-
-    Raises:
-      InputError: a column is missing; a choice is not a text, or is empty while a later one is not;
-        a label does not name a choice; or some labels are numbers and others letters.
-    """
-    forms: set[bool] = set()
-    for index, row in enumerate(columns.rows(path)):
-        if not index:
-            found = _choice_columns(path, row, columns, labelled)
-        context = row.text(found["context"])
-        choices = _choices(row, columns)
-        label = _right(row, found, len(choices), forms) if labelled else None
-        yield ChoiceExample(columns.key(row, index), row.place, context, choices, label)
-
-
-def _choice_columns(
-    path: str, row: TableRow, columns: ColumnNames, labelled: bool
-) -> dict[str, str]:
-    """The columns by role, which are logged; raises InputError if the first row lacks one."""
-    roles = {
-        "context": columns.find_only("context", row),
-        "choices": columns.find("choices", row) or "+".join(_numbered(row)) or None,
-    }
-    roles |= {"label": columns.find("label", row)} if labelled else {}
-    # The user must name a field of a column that has objects.
-    plain = {
-        role: None if column and _has_fields(row, column) else column
-        for role, column in roles.items()
-    }
-    columns.check_found(plain, row)
-    return columns.check(path, row, roles)
-
-
-def _has_fields(row: TableRow, column: str) -> bool:
-    value = row.get(column) if row.has(column) else None
-    return isinstance(value[0] if isinstance(value, list) and value else value, dict)
-
-
-def _numbered(row: TableRow) -> list[str]:
-    """Returns the columns choice0, choice1, ..."""
-    return table_rows.numbered(row.values, "(?i:choice|option|ending)_?")
-
-
-def _right(row: TableRow, found: Mapping[str, str], count: int, forms: set[bool]) -> int:
-    """Returns the index of the right choice; adds to `forms` whether the label is a letter."""
-    label, choices = row.text(found["label"]), found["choices"]
-    keys = f"{choices.removesuffix('.text')}.label"
-    if choices.endswith(".text") and row.has(keys) and label in row.texts(keys)[:count]:
-        return row.texts(keys).index(label)
-    number = table_rows.whole_number(label.removesuffix(".0"))
-    forms.add(number is None)
-    if len(forms) > 1:
-        raise InputError(
-            f"{row.place}: the label is {label!r}, but those before are "
-            f"{'numbers' if number is None else 'letters'}; write letters for all, or numbers from "
-            "0."
-        )
-    index = key_index(label, count) if number is None else number
-    if index is None or index >= count:
-        raise InputError(
-            f"{row.place}: the label {label!r} names none of {count} choices; numbers count from "
-            "0, letters from A: write letters if they count from 1."
-        )
-    return index
-
-
-def _choices(row: TableRow, columns: ColumnNames) -> tuple[str, ...]:
-    column = columns.find("choices", row)
-    if column and column not in row.values and "+" in column:
-        cells = [row.text(part) for part in column.split("+")]
-    elif column:
-        if not isinstance(row.get(column), list):
-            raise InputError(
-                f"{row.place}: {column} is {shorten(row.get(column), _MAX_SHOWN)!r}, "
-                "not a list; name a list, or several columns (--columns=choices=2+3+4)."
-            )
-        cells = [text.strip() for text in row.texts(column)]
-    else:
-        names = _numbered(row)
-        # JSON Lines converted from tables have null if a row has fewer choices than others.
-        cells = ["" if row.values[name] is None else row.text(name) for name in names]
-    choices = table_rows.without_empty_end(cells)
-    if len(choices) < 2:
-        raise InputError(
-            f"{row.place}: has fewer than two choices (columns choice0, choice1, ...)."
-        )
-    # Leaving it out would move the choices after it away from their labels.
-    if "" in choices:
-        raise InputError(
-            f"{row.place}: choice {choices.index('')}, counted from 0, is empty, but a later one "
-            "is not; fill it, or move the later ones up and correct the label."
-        )
-    return choices

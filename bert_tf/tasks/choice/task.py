@@ -16,7 +16,7 @@ from bert_tf.tasks.base import Batch, TaskFiles
 from bert_tf.tasks.sequences import SequencesTask
 from bert_tf.tasks.signatures import Arrays, Prepared, ServedModel, Signature, Tensors
 from pipelines.common.texts import shorten
-from pipelines.labelled import multiple_choice, text_lines, user_files
+from pipelines.labelled import multiple_choice, text_lines
 from pipelines.labelled.columns import ColumnNames
 from pipelines.labelled.features import FeatureColumn, Features
 from pipelines.labelled.schema import ChoiceExample, have_labels
@@ -280,10 +280,10 @@ def _read(
             "number from 1, choices = those between",
         )
         return multiple_choice.read_keyed(path, skipped, encoding)
-    return list(user_files.read_choices(path, names, labelled))
+    return list(multiple_choice.read_choices(path, names, labelled))
 
 
 _FILES = dataclasses.replace(
-    TaskFiles.of_user(user_files.read_choices, prefixes=("", "*")), read=_read
+    TaskFiles.of_user(multiple_choice.read_choices, prefixes=("", "*")), read=_read
 )
 TASKS = (Choice("swag", _FILES), Choice("choice", _FILES))

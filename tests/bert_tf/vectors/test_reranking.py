@@ -13,7 +13,7 @@ from bert_tf.vectors.extractor import Embedder
 from bert_tf.vectors.settings import EmbeddingSettings
 from pipelines.common import stopping
 from pipelines.common.errors import InputError
-from pipelines.labelled import user_files
+from pipelines.labelled import multiple_choice
 from pipelines.labelled.columns import ColumnNames
 from pipelines.labelled.schema import TextExample
 from tests import commands
@@ -100,7 +100,7 @@ def test_commands_from_pairs_to_neighbours_in_a_new_order(folders, tmp_path):
     assert "is the file of the texts; name another file" in error
     again = ("mine-negatives", model, f"--input={tmp_path}/pairs.jsonl", f"--output={mined}")
     assert "train.jsonl: exists; name another file" in commands.error_of(commands.run(*again))
-    rows = list(user_files.read_choices(mined, ColumnNames({}), True))
+    rows = list(multiple_choice.read_choices(mined, ColumnNames({}), True))
     assert [row.choices[row.label] for row in rows] == TEXTS
     assert all(row.context == f'{text} "?' for row, text in zip(rows, TEXTS, strict=True))
     assert {len(row.choices) for row in rows} == {5}

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from pipelines.common.errors import InputError
-from pipelines.labelled import user_files
+from pipelines.labelled import multiple_choice, user_files
 from pipelines.labelled.columns import ColumnNames
 
 NEWS = (
@@ -130,7 +130,7 @@ def test_what_a_model_was_trained_with_is_looked_for_first(tmp_path):
 def test_choices_in_columns_by_number(tmp_path):
     path = write(tmp_path / "train.tsv", "Why?\tSo\tNot so\t1\nHow?\tThus\tElse\t1\n")
     columns = ColumnNames({"context": "1", "choices": "2+3", "label": "4"})
-    (first, _) = list(user_files.read_choices(path, columns, labelled=True))
+    (first, _) = list(multiple_choice.read_choices(path, columns, labelled=True))
     assert (first.choices, first.label) == (("So", "Not so"), 1)
 
 

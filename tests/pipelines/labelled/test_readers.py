@@ -176,7 +176,7 @@ def test_two_texts_are_a_pair(tmp_path, header, chosen, pair):
 
 def test_columns_of_choices_may_have_capitals(tmp_path):
     path = write(tmp_path / "a.csv", "Context,Choice0,Choice1,Label\nQ,a,b,1\n")
-    assert next(user_files.read_choices(path, ColumnNames({}), True)).choices == ("a", "b")
+    assert next(multiple_choice.read_choices(path, ColumnNames({}), True)).choices == ("a", "b")
 
 
 def test_blank_lines_between_rows_of_several_columns_are_left_out(tmp_path):
@@ -304,7 +304,7 @@ def test_choices_are_in_the_order_of_their_numbers(tmp_path):
     row = ",".join(f"e{number}" for number in numbers)
     for name, read in (
         ("ending", multiple_choice.read_swag),
-        ("choice", lambda path: list(user_files.read_choices(path, ColumnNames({}), True))),
+        ("choice", lambda path: list(multiple_choice.read_choices(path, ColumnNames({}), True))),
     ):
         header = ",".join(f"{name}{number}" for number in numbers)
         text = f"context,sent1,sent2,{header},label\nc,c,d,{row},2\n"

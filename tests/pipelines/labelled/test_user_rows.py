@@ -5,7 +5,7 @@ import json
 import pytest
 
 from pipelines.common.errors import InputError
-from pipelines.labelled import user_files
+from pipelines.labelled import multiple_choice, user_files
 from pipelines.labelled.columns import ColumnNames
 from pipelines.labelled.schema import AnswerSpan
 
@@ -47,34 +47,34 @@ def test_words_spans_and_choices_of_users(tmp_path):
         tmp_path / "c.jsonl", '{"context": "Q", "choices": ["a", "b", "c"], "label": 2}\n'
     )
     table = write(tmp_path / "c.tsv", "question\tchoice0\tchoice1\tlabel\nQ\ta\tb\t1\nQ\ta\tb\t1\n")
-    assert next(user_files.read_choices(listed, ColumnNames({}), True)).label == 2
-    assert next(user_files.read_choices(table, ColumnNames({}), True)).choices == ("a", "b")
-    assert [e.label for e in user_files.read_choices(table, ColumnNames({}), True)] == [1, 1]
+    assert next(multiple_choice.read_choices(listed, ColumnNames({}), True)).label == 2
+    assert next(multiple_choice.read_choices(table, ColumnNames({}), True)).choices == ("a", "b")
+    assert [e.label for e in multiple_choice.read_choices(table, ColumnNames({}), True)] == [1, 1]
     bad = write(tmp_path / "d.tsv", "question\tchoice0\tchoice1\tlabel\nQ\ta\tb\tC\n")
     with pytest.raises(InputError, match="line 2: the label 'C' names none of 2 choices; numbers"):
-        list(user_files.read_choices(bad, ColumnNames({}), True))
+        list(multiple_choice.read_choices(bad, ColumnNames({}), True))
 
 
 def test_choices_of_users_keep_their_labels(tmp_path):
     header = "context,choice0,choice1,choice2,label"
     path = write(tmp_path / "c.csv", f"{header}\nQ,wrong,right,,1\n")
-    (example,) = list(user_files.read_choices(path, ColumnNames({}), True))
+    (example,) = list(multiple_choice.read_choices(path, ColumnNames({}), True))
     assert (example.choices, example.label) == (("wrong", "right"), 1)
     path = write(tmp_path / "c.csv", f"{header}\nQ,,right,wrong,1\n")
     with pytest.raises(InputError, match=r"c\.csv: line 2: choice 0, counted from 0, is empty"):
-        list(user_files.read_choices(path, ColumnNames({}), True))
+        list(multiple_choice.read_choices(path, ColumnNames({}), True))
     row = {"context": "Q", "choice0": 0, "choice1": 1, "choice2": None, "label": 1}
     path = write(tmp_path / "c.jsonl", json.dumps(row))
-    assert next(user_files.read_choices(path, ColumnNames({}), True)).choices == ("0", "1")
+    assert next(multiple_choice.read_choices(path, ColumnNames({}), True)).choices == ("0", "1")
     path = write(tmp_path / "c.jsonl", json.dumps(row | {"label": "²"}))
     with pytest.raises(InputError, match="line 1: the label '²' names none of 2 choices"):
-        list(user_files.read_choices(path, ColumnNames({}), True))
+        list(multiple_choice.read_choices(path, ColumnNames({}), True))
 
 
 @pytest.mark.parametrize(
     ("read", "row", "message"),
     [
-        (user_files.read_choices, {"context": "Q", "choices": ["a", None], "label": 0}, "an item of choices is None"),
+        (multiple_choice.read_choices, {"context": "Q", "choices": ["a", None], "label": 0}, "an item of choices is None"),
         (user_files.read_words, {"words": ["a", None], "tags": ["O", "O"]}, "an item of words is None"),
         (user_files.read_words, {"words": ["a"], "tags": [None]}, "an item of tags is None"),
         (user_files.read_spans, {"question": "q", "context": None, "answer": ""}, "context is None"),
