@@ -11,8 +11,9 @@ text. Run the same command again to resume a run that was stopped. `neighbours` 
 
 from absl import flags
 
-from bert_tf.commands.flag_texts import ENCODING_HELP, HEADER_HELP, TEXT_COLUMNS_HELP
+from bert_tf.commands.flag_texts import HEADER_HELP, TEXT_COLUMNS_HELP
 from bert_tf.vectors.settings import EmbeddingSettings, VectorFormat
+from pipelines.commands.shared_flags import EncodingFlags
 from pipelines.common import command_line, flag_types
 from pipelines.common.texts import counted
 
@@ -32,7 +33,7 @@ _FORMAT = flags.DEFINE(
 )
 _COLUMNS = flags.DEFINE_list("columns", [], TEXT_COLUMNS_HELP)
 _HEADER = flags.DEFINE_bool("header", None, HEADER_HELP)
-_ENCODING = flags.DEFINE_string("encoding", "utf-8", ENCODING_HELP)
+_ENCODING = EncodingFlags()
 EmbeddingSettings.define_flags()
 
 

@@ -12,8 +12,9 @@ was stopped.
 
 from absl import flags
 
-from bert_tf.commands.flag_texts import ENCODING_HELP, FEATURE_COLUMNS_HELP, HEADER_HELP
+from bert_tf.commands.flag_texts import FEATURE_COLUMNS_HELP, HEADER_HELP
 from bert_tf.vectors.settings import FeatureFormat, FeatureSettings
+from pipelines.commands.shared_flags import EncodingFlags
 from pipelines.common import command_line, flag_types
 from pipelines.common.errors import InputError
 from pipelines.common.texts import counted
@@ -38,7 +39,7 @@ _FORMAT = flags.DEFINE(
 )
 _COLUMNS = flags.DEFINE_list("columns", [], FEATURE_COLUMNS_HELP)
 _HEADER = flags.DEFINE_bool("header", None, HEADER_HELP)
-_ENCODING = flags.DEFINE_string("encoding", "utf-8", ENCODING_HELP)
+_ENCODING = EncodingFlags()
 _WORDS = flags.DEFINE_bool(
     "words",
     None,

@@ -50,7 +50,6 @@ FEATURE_COLUMNS_HELP = (
     "line (words=1,tags=4). Not given: usual names."
 )
 HEADER_HELP = "Whether the first line of a table names its columns. Not given: it is detected."
-ENCODING_HELP = "Encoding of the input, such as cp1252, utf-16 or shift_jis."
 LABEL_MAP_HELP = (
     "Names of labels, such as 1=World,2=Sports; or a file with a label, a tab and its name per "
     "line, or, if labels are numbers, with a name per line. Not given: labels keep their names in "

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 from absl import flags
 
-from bert_tf.commands.flag_texts import ENCODING_HELP, HEADER_HELP, TEXT_COLUMNS_HELP
+from bert_tf.commands.flag_texts import HEADER_HELP, TEXT_COLUMNS_HELP
+from pipelines.commands.shared_flags import EncodingFlags
 from pipelines.common import command_line, flag_types
 from pipelines.common.errors import InputError
 from pipelines.common.texts import shorten
@@ -52,7 +53,7 @@ _INDEX = flags.DEFINE_bool(
 _JSON = flags.DEFINE_bool("json", False, "Print a line of JSON for each query.")
 _COLUMNS = flags.DEFINE_list("columns", [], TEXT_COLUMNS_HELP)
 _HEADER = flags.DEFINE_bool("header", None, HEADER_HELP)
-_ENCODING = flags.DEFINE_string("encoding", "utf-8", ENCODING_HELP)
+_ENCODING = EncodingFlags()
 _MAX_SHOWN = 100  # characters of a text
 
 

@@ -10,13 +10,9 @@ Other models are read as data.
 
 from absl import flags
 
-from bert_tf.commands.flag_texts import (
-    COLUMNS_HELP,
-    ENCODING_HELP,
-    HEADER_HELP,
-    MAX_LENGTH_HELP,
-)
+from bert_tf.commands.flag_texts import COLUMNS_HELP, HEADER_HELP, MAX_LENGTH_HELP
 from bert_tf.serving.plan import AUTO, EngineName
+from pipelines.commands.shared_flags import EncodingFlags
 from pipelines.common import command_line, flag_types
 from pipelines.common.flag_types import Group
 
@@ -55,7 +51,7 @@ _MAX_LENGTH = flags.DEFINE(
 )
 _COLUMNS = flags.DEFINE_list("columns", [], COLUMNS_HELP)
 _HEADER = flags.DEFINE_bool("header", None, HEADER_HELP)
-_ENCODING = flags.DEFINE_string("encoding", "utf-8", ENCODING_HELP)
+_ENCODING = EncodingFlags()
 
 
 def main() -> None:

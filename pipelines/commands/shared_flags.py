@@ -7,6 +7,7 @@ from absl import flags
 from pipelines.common import flag_types
 from pipelines.common.errors import InputError
 from pipelines.common.flag_types import Group
+from pipelines.common.texts import UTF8
 from pipelines.corpus import FORMATS
 
 if TYPE_CHECKING:
@@ -15,6 +16,37 @@ if TYPE_CHECKING:
 
 _LOCAL, _BEAM = "local", "beam"
 _SWITCH = flag_types.ChoiceParser(("auto", "true", "false"))
+
+
+def _define_utf8_errors() -> flags.FlagHolder:
+    return flags.DEFINE(
+        flag_types.ChoiceParser(("strict", "replace")),
+        "utf8_errors",
+        "strict",
+        "What happens if bytes are not UTF-8. strict: an error that names the place; replace: "
+        "U+FFFD takes their place.",
+    )
+
+
+class EncodingFlags:
+    """Flags of commands that read labelled files or files of texts."""
+
+    def __init__(self) -> None:
+        self._encoding = flags.DEFINE_string(
+            "encoding", UTF8, "Encoding of the input, such as cp1252, utf-16 or shift_jis."
+        )
+        self._utf8_errors = _define_utf8_errors()
+
+    @property
+    def value(self) -> str:
+        """The encoding, for the readers of files; raises InputError if both flags contradict."""
+        if self._utf8_errors.value == "strict":
+            return self._encoding.value
+        if self._encoding.value != UTF8:
+            raise InputError("--utf8_errors=replace: is for UTF-8; leave out --encoding.")
+        from pipelines.labelled.text_lines import UTF8_REPLACED
+
+        return UTF8_REPLACED
 
 
 class CorpusFlags:
@@ -41,13 +73,7 @@ class CorpusFlags:
         self._text_field = flags.DEFINE_string(
             "text_field", "text", "Field of JSON Lines, or column of tables, that has the text."
         )
-        self._utf8_errors = flags.DEFINE(
-            flag_types.ChoiceParser(("strict", "replace")),
-            "utf8_errors",
-            "strict",
-            "What happens if bytes are not UTF-8. strict: an error that names the place; replace: "
-            "U+FFFD takes their place.",
-        )
+        self._utf8_errors = _define_utf8_errors()
 
     def corpus(self) -> "list[reader.CorpusFile]":
         """The files of the corpus."""
