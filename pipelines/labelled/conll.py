@@ -16,6 +16,7 @@ from pipelines.labelled.word_columns import CONLLU, DOCUMENT, Line, WordColumns
 UPOS = tuple(
     "ADJ ADP ADV AUX CCONJ DET INTJ NOUN NUM PART PRON PROPN PUNCT SCONJ SYM VERB X".split()
 )
+_METADATA = re.compile(r"# *\w+( \w+)? *= |# new(doc|par)\b")  # of CoNLL-U
 _HEAD = 5000  # lines that decide the columns
 
 
@@ -25,8 +26,9 @@ def read(
     """Yields the sentences of a file; tags are read if there are any if `labelled` is None.
 
     Columns are separated by tabs in a line that has any, otherwise by spaces. Comments before a
-    sentence (lines that begin with #, and have other columns than words have) are ignored. Words
-    are FORM and tags UPOS in .conllu files; in others, `names` are numbers from 1, or names.
+    sentence (lines that begin with #, and have other columns than words have, or metadata as in
+    CoNLL-U) are ignored. Words are FORM and tags UPOS in .conllu files; in others, `names` are
+    numbers from 1, or names.
 
     Raises:
       InputError: a line has too few columns, or a column is unknown or ambiguous.
@@ -101,21 +103,28 @@ def _lines(path: str, encoding: str) -> Iterator[tuple[int, list[str] | None]]:
 def _plain_lines(lines: Iterator[str]) -> Iterator[tuple[int, list[str] | None]]:
     following: collections.deque[str] = collections.deque()  # lines that were read ahead
     inside = False  # a sentence
-    before = coming = 0  # number of columns of the last and the next word; 0: unknown
+    before = coming = ""  # the last and the next line that is certain to have a word
     for number in itertools.count(1):
         line = following.popleft() if following else next(lines, None)
         if line is None:
             return
         cells = _plain_cells(line)
         if _is_certain(cells):
-            before, coming = len(cells), 0
+            before, coming = line, ""
         elif not inside and cells and cells[0].startswith("#"):
-            # A comment, unless it has the columns of a word.
-            coming = coming or _columns_to_come(lines, following) or before or len(cells)
-            if " " in cells[0] or len(cells) != coming:  # words have no spaces
+            coming = coming or _line_to_come(lines, following) or before or line
+            if _is_comment(line, coming):
                 continue
         inside = bool(cells) and cells[0] != DOCUMENT
         yield number, cells or None
+
+
+def _is_comment(line: str, word: str) -> bool:
+    """Returns whether a line that begins with # is not a word, given a line that has one."""
+    cells = _plain_cells(line)
+    has_columns = len(cells) == len(_plain_cells(word)) and ("\t" in line) == ("\t" in word)
+    # Words have no spaces.
+    return not has_columns or " " in cells[0] or _METADATA.match(line) is not None
 
 
 def _is_certain(cells: Sequence[str]) -> bool:
@@ -123,16 +132,15 @@ def _is_certain(cells: Sequence[str]) -> bool:
     return bool(cells) and cells[0] != DOCUMENT and not cells[0].startswith("#")
 
 
-def _columns_to_come(lines: Iterator[str], following: collections.deque[str]) -> int:
-    """Returns the columns of the next certain word, or 0; lines read ahead go to `following`."""
+def _line_to_come(lines: Iterator[str], following: collections.deque[str]) -> str:
+    """Returns the next line that certainly has a word, or ""; lines read go to `following`."""
     known = len(following)
     for index, line in enumerate(itertools.chain(tuple(following), lines)):
         if index >= known:
             following.append(line)
-        cells = _plain_cells(line)
-        if _is_certain(cells):
-            return len(cells)
-    return 0
+        if _is_certain(_plain_cells(line)):
+            return line
+    return ""
 
 
 def _plain_cells(line: str) -> list[str]:

@@ -132,3 +132,16 @@ def test_a_table_may_have_a_word_a_line(tmp_path):
     assert not conll.is_read_by_line(f"{tmp_path}/rows.tsv")
     (tmp_path / "rows.tsv").write_text("Ada in\tB-PER O\nin\tO\n\n")
     assert not conll.is_read_by_line(f"{tmp_path}/rows.tsv")
+
+
+@pytest.mark.parametrize("mark", ["\t", " "])
+@pytest.mark.parametrize(
+    "comment",
+    ["# newdoc id = x", "# sent_id = 7", "# text = Es regnet", "#id=3", "# newpar"],
+)
+def test_comments_are_never_words_whatever_their_number_of_parts(tmp_path, mark, comment):
+    for width in range(2, 7):
+        rows = [mark.join([word, *"X" * (width - 2), "B-X"]) for word in ("Es", "#", "regnet")]
+        text = "\n".join([comment, rows[0], rows[2], "", comment, rows[1], rows[0], "", ""])
+        found = read(write(tmp_path / "train.conll", text))
+        assert [e.words for e in found] == [("Es", "regnet"), ("#", "Es")]
