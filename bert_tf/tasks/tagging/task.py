@@ -2,8 +2,8 @@
 
 import collections
 import dataclasses
+import functools
 import json
-import re
 from collections.abc import Collection, Iterable, Sequence
 from typing import ClassVar, Self
 
@@ -15,10 +15,12 @@ from absl import logging
 
 from bert_tf.tasks import reports
 from bert_tf.tasks.base import Batch, LabelScores, TaskFiles, packed_columns
-from bert_tf.tasks.labels import check_labels, label_scores
+from bert_tf.tasks.labels import check_case, check_labels, label_scores
+from bert_tf.tasks.tagging import schemes
+from bert_tf.tasks.tagging.schemes import Scheme
 from bert_tf.tasks.tagging.serving import ServedTagging, TagsPrediction, cut
 from pipelines.common.errors import InputError
-from pipelines.labelled import conll, text_files
+from pipelines.labelled import conll, labelled_lines, splits, text_files
 from pipelines.labelled.columns import ColumnNames
 from pipelines.labelled.features import FeatureColumn, Features
 from pipelines.labelled.schema import WordsExample, have_labels
@@ -29,18 +31,6 @@ Examples = Sequence[WordsExample]
 Predictions = Sequence[TagsPrediction]
 _IGNORED = -1
 _CONTEXT = 12  # words shown on each side of a mistake
-
-
-# Letters of other schemes (BILOU, BMES) for the last, the only and a middle word of an entity.
-_LETTERS = {"L": "E", "U": "S", "M": "I"}
-
-
-def _of_entities(tags: Collection[str]) -> bool:
-    """Whether tags are of a scheme such as IOB, IOBES, BILOU or BMES, with or without types."""
-    if not all(re.fullmatch(r"O|[BIESLUM](-.*)?", tag, re.DOTALL) for tag in tags):
-        return False
-    bare = {tag for tag in tags if "-" not in tag} - {"O"}
-    return not bare or ("B" in bare and not bare.isdisjoint("IM"))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,14 +56,14 @@ class Tagging(ServedTagging):
     tag_set: tuple[str, ...] = ()
 
     @property
-    def entities(self) -> bool:
-        """Whether tags mark the begin and the inside of entities (IOB schemes)."""
-        return _of_entities(self.labels)
+    def scheme(self) -> Scheme | None:
+        """How tags mark entities; None: they are of single words."""
+        return schemes.find(self.labels)
 
     @property
     def main_metric(self) -> str:
-        """F1 of entities, or accuracy of plain tags."""
-        return "f1" if self.entities else "accuracy"
+        """F1 of entities, or accuracy of tags of single words."""
+        return "f1" if self.scheme else "accuracy"
 
     def given(self, example: WordsExample) -> Sequence[str]:
         """The tags."""
@@ -88,15 +78,20 @@ class Tagging(ServedTagging):
                 "one class."
             )
         check_labels(counts, examples[0].place, "tags", named="tags" in dict(self.columns))
+        if not self.label_map:
+            check_case(counts, examples[0].place, "tags")
         self._check_kind(counts.keys(), path)
         labels = sorted(self.tag_set if counts.keys() <= set(self.tag_set) else counts)
         weights = self.weights(counts, labels)
-        return dataclasses.replace(self, labels=tuple(labels), label_weights=weights)
+        found = dataclasses.replace(self, labels=tuple(labels), label_weights=weights)
+        kind = found.scheme or "of single words"
+        logging.info("%s: the tags are %s; scored by %s.", path, kind, found.main_metric)
+        return found
 
     def _check_kind(self, tags: Collection[str], path: str) -> None:
         """Raises InputError for entities where parts of speech are expected; warns of numbers."""
-        if self.tag_set and _of_entities(tags):
-            example = max(set(tags) - {"O"})
+        if self.tag_set and (scheme := schemes.find(tags)):
+            example = max(set(tags) - {scheme.outside})
             raise InputError(
                 f"{path}: the tags are of entities, such as {example!r}, not parts of speech; "
                 "name the column with --columns=tags=COLUMN, or give --task=ner."
@@ -179,8 +174,8 @@ class Tagging(ServedTagging):
         """Accuracy over words; of entities precision, recall and F1 as conlleval counts them."""
         flat = self.pairs(examples, predictions)
         result = {"accuracy": float(np.equal(*flat).mean())}
-        if self.entities:
-            truth, guesses = _by_sentence(examples, predictions)
+        if self.scheme:
+            truth, guesses = _by_sentence(self.scheme, examples, predictions)
             for name in ("f1", "precision", "recall"):
                 score = getattr(seqeval.metrics, f"{name}_score")
                 result[name] = float(score(truth, guesses, zero_division=0))
@@ -206,12 +201,13 @@ class Tagging(ServedTagging):
 
     def by_label(self, examples: Examples, predictions: Predictions) -> dict[str, LabelScores]:
         """Scores of each tag; of entities, of each type as conlleval counts them."""
-        if not self.entities:
+        if self.scheme is None:
             return super().by_label(examples, predictions)
         found = seqeval.metrics.classification_report(
-            *_by_sentence(examples, predictions), output_dict=True, zero_division=0
+            *_by_sentence(self.scheme, examples, predictions), output_dict=True, zero_division=0
         )
-        types = sorted({tag[2:] or "_" for tag in self.labels if tag != "O"} & found.keys())
+        tags = set(map(self.scheme.iobes, self.labels)) - {"O"}
+        types = sorted({tag[2:] or "_" for tag in tags} & found.keys())
         scores = ("precision", "recall", "f1-score", "support")
         return label_scores(types, [[found[name][score] for name in types] for score in scores])
 
@@ -271,27 +267,33 @@ def _add_context(
 
 
 def _by_sentence(
-    examples: Examples, predictions: Predictions
+    scheme: Scheme, examples: Examples, predictions: Predictions
 ) -> tuple[list[list[str]], list[list[str]]]:
     """The true and the predicted tags of each sentence, as IOBES."""
+    iobes = functools.cache(scheme.iobes)
     tags = [e.truth for e in examples], [guess.tags for guess in predictions]
-    truth, guesses = ([list(map(_as_iobes, sentence)) for sentence in part] for part in tags)
+    truth, guesses = ([list(map(iobes, sentence)) for sentence in part] for part in tags)
     return truth, guesses
-
-
-def _as_iobes(tag: str) -> str:
-    return _LETTERS.get(tag[:1], tag[:1]) + tag[1:]
 
 
 def _read(path: str, names: ColumnNames, labelled: bool) -> list[WordsExample]:
     return list(text_files.read_words(path, names, labelled))
 
 
+def _patterns(*names: str, other: str) -> tuple[str, ...]:
+    """The patterns of the files of a split, by its names and that in the shared task of 2003."""
+    exact = [f"{name}{ending}" for ending in (".txt", ".tsv") for name in names]
+    endings = ("*.conll", "*.conllu")
+    some = [f"*{name}{ending}" for ending in endings for name in names]
+    folders = [f"{name}/{labelled_lines.WORDS}" for name in names]
+    return (*exact, *some, other, *(f"*{name}.tsv" for name in names), *folders)
+
+
 _NER = TaskFiles(
     {
-        "train": ("train.txt", "*train*.conll", "*train*.conllu", "eng.train", "*train.tsv"),
-        "dev": ("valid.txt", "dev.txt", "*dev*.conll", "*dev*.conllu", "eng.testa", "*dev.tsv"),
-        "test": ("test.txt", "*test*.conll", "*test*.conllu", "eng.testb", "*test.tsv"),
+        "train": _patterns("train", other="eng.train"),
+        "dev": _patterns(*splits.NAMES["dev"], other="eng.testa"),
+        "test": _patterns("test", other="eng.testb"),
     },
     lambda path, split, labelled, names, skipped: _read(path, names, labelled),
 )

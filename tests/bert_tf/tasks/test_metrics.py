@@ -190,8 +190,46 @@ def test_other_schemes_of_entities_are_counted(truth, guess, types):
     assert list(task.by_label(examples, found)) == types
 
 
-@pytest.mark.parametrize("labels", [("I", "O"), ("B", "O"), ("B-X", "NOUN"), ("S", "U")])
-def test_tags_without_a_begin_and_an_inside_are_plain(labels):
+@pytest.mark.parametrize(
+    ("truth", "guess", "types"),
+    [
+        ("PER_B PER_I O LOC_B LOC_I O ORG_B", "PER_B PER_I O LOC_B LOC_I O O", "LOC ORG PER"),
+        ("PER-B PER-I O LOC-B LOC-I O ORG-B", "PER-B PER-I O LOC-B LOC-I O O", "LOC ORG PER"),
+        ("B_PER I_PER - B_LOC I_LOC - B_ORG", "B_PER I_PER - B_LOC I_LOC - -", "LOC ORG PER"),
+        ("PER PER O LOC LOC O PER", "PER PER O LOC LOC O O", "LOC PER"),
+        ("PER PER - LOC LOC - LOC", "PER PER - LOC LOC - -", "LOC PER"),
+        ("I-PER I-PER B-PER O O O I-LOC", "I-PER I-PER B-PER O O O O", "LOC PER"),  # IOB1
+        ("PER PER LOC O O O LOC", "PER PER LOC O O O O", "LOC PER"),
+    ],
+)
+def test_entities_without_hyphens_are_counted_too(truth, guess, types):
+    """Two of the three entities are found; six of seven tags are right."""
+    truth, guess = tuple(truth.split()), tuple(guess.split())
+    examples = [WordsExample("0", "x", tuple("abcdefg"), truth)]
+    task = tasks.make("ner").fit(examples)
+    found = [TagsPrediction(guess, np.ones(len(guess)))]
+    scores = task.metrics(examples, found)
+    assert task.main_metric == "f1" and scores["accuracy"] == pytest.approx(6 / 7)
+    assert scores["precision"] == 1 and scores["recall"] == pytest.approx(2 / 3)
+    assert list(task.by_label(examples, found)) == types.split()
+
+
+def test_the_reading_of_tags_is_logged(caplog):
+    caplog.set_level("INFO", logger="absl")
+    for tags, text in (
+        (("PER", "O"), "the tags are types of entities: adjacent words of one type are one entity"),
+        (("PER_B", "O"), "the tags are parts and types of entities, such as B-PER; scored by f1"),
+        (("DET", "NOUN"), "the tags are of single words; scored by accuracy"),
+    ):
+        tasks.make("tagging").fit([WordsExample("0", "x: line 1", ("a", "b"), tags)])
+        assert f"x: {text}" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [("B-X", "NOUN"), ("S", "U"), ("NOUN", "O", "VERB"), ("B_X", "I_X", "NOUN"), ("-", ".")],
+)
+def test_tags_of_single_words_are_scored_by_accuracy(labels):
     assert dataclasses.replace(tasks.make("ner"), labels=labels).main_metric == "accuracy"
 
 

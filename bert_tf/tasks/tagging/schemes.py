@@ -1,0 +1,60 @@
+"""Schemes of tags: which tags mark the words of entities, and how."""
+
+import re
+from collections.abc import Collection
+from typing import NamedTuple
+
+from pipelines.labelled import conll
+
+# Tags of words outside of entities.
+_OUTSIDE = ("O", "o", "-", "_", "0")
+# The part of an entity that a word is, before or behind the type; with a hyphen, or, if words
+# outside have a tag, with another mark.
+_HYPHENATED = re.compile(r"(?P<part>[BIESLUM])(?:-(?P<type>.*))?", re.DOTALL)
+_PREFIXED = re.compile(r"(?P<part>[BIESLUM])[-_.:](?P<type>.+)", re.DOTALL)
+_SUFFIXED = re.compile(r"(?P<type>.+)[-_.:](?P<part>[BIESLUM])", re.DOTALL)
+# Letters of other schemes (BILOU, BMES) for the last, the only and a middle word of an entity.
+_LETTERS = {"L": "E", "U": "S", "M": "I"}
+# Next to these, O or - is a part of speech, too.
+_PARTS_OF_SPEECH = {*conll.UPOS, "NN", "NNP", "VB", "VBD", "DT", "IN", "JJ", "N", "V", "ART"}
+
+
+class Scheme(NamedTuple):
+    """How tags mark entities: by part and type, or, without a pattern, by type alone."""
+
+    outside: str
+    pattern: re.Pattern[str] | None
+
+    def iobes(self, tag: str) -> str:
+        """The tag in the scheme IOBES; also of tags that training lacks."""
+        if tag in ("O", self.outside):
+            return "O"
+        match = self.pattern.fullmatch(tag) if self.pattern else None
+        if match is None:
+            return f"I-{tag}"
+        part = _LETTERS.get(match["part"], match["part"])
+        return part if match["type"] is None else f"{part}-{match['type']}"
+
+    def __str__(self) -> str:
+        if self.pattern:
+            return "parts and types of entities, such as B-PER"
+        return "types of entities: adjacent words of one type are one entity"
+
+
+def find(tags: Collection[str]) -> Scheme | None:
+    """The scheme of tags, such as IOB, IOBES, BILOU or BMES; None: they are of single words."""
+    outside = next((tag for tag in _OUTSIDE if tag in tags), None)
+    marked = set(tags) - {outside}
+    bare = {tag for tag in marked if "-" not in tag}
+    if all(map(_HYPHENATED.fullmatch, marked)) and (
+        not bare or ("B" in bare and not bare.isdisjoint("IM"))
+    ):
+        return Scheme(outside or "O", _HYPHENATED)
+    if outside is None:
+        return None
+    for pattern in (_PREFIXED, _SUFFIXED):
+        matches = [pattern.fullmatch(tag) for tag in marked]
+        if {"B", "I", "S", "U"} & {match["part"] for match in matches if match} and all(matches):
+            return Scheme(outside, pattern)
+    is_plain = outside in "Oo-" and all(tag[:1].isalpha() for tag in marked)
+    return Scheme(outside, None) if is_plain and not marked & _PARTS_OF_SPEECH else None
