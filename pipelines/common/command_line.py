@@ -27,7 +27,11 @@ _NO_OTHERS: Mapping[str, str] = types.MappingProxyType({})
 
 
 def run(
-    program: str, module: str, words: Sequence[str], others: Mapping[str, str] = _NO_OTHERS
+    program: str,
+    module: str,
+    words: Sequence[str],
+    others: Mapping[str, str] = _NO_OTHERS,
+    presets: Mapping[str, str] = _NO_OTHERS,
 ) -> None:
     """Runs a command; bad input is one line and exit status 2, a temporary failure status 75.
 
@@ -36,12 +40,14 @@ def run(
       module: Name of the module that defines its flags and `main`.
       words: The words of the command line after the command.
       others: Modules of all commands by name, so that an error can name the command of a flag.
+      presets: Values of flags that the command has already given, by name.
     """
     stopping.end_at_once()
     command = importlib.import_module(module)
     if any(word in _HELP for word in words):
-        about = command.__doc__ or ""
-        flag_help.show(flag_help.page(program, about, _flags().values(), flag_help.width()))
+        about, known = command.__doc__ or "", _flags()
+        shown = [flag for name, flag in known.items() if name not in presets]
+        flag_help.show(flag_help.page(program, about, shown, flag_help.width()))
         return
 
     def parse(argv: list[str]) -> list[str]:
@@ -56,7 +62,8 @@ def run(
     logging.set_verbosity(logging.INFO)
     # TensorFlow reports how long each checkpoint took, in the midst of progress bars.
     logging.get_absl_logger().addFilter(lambda record: record.module != "functional_saver")
-    app.run(lambda _: _run_main(command), [program, *words], flags_parser=parse)
+    given = [f"--{name}={value}" for name, value in presets.items()]
+    app.run(lambda _: _run_main(command), [program, *given, *words], flags_parser=parse)
 
 
 def _run_main(command: Any) -> None:

@@ -12,14 +12,14 @@ from absl import logging
 
 from pipelines.common.errors import InputError
 from pipelines.common.texts import UTF8, listed, shorten
-from pipelines.labelled import tables
+from pipelines.labelled import splits, tables
 from pipelines.labelled.layout import FileLayout
 from pipelines.labelled.table_rows import TableRow
 
 # Usual names of columns by role.
 _USUAL = {
     "id": ("id", "guid", "key", "index", "idx"),
-    "text": ("text", "sentence", "document", "review", "content", "comment"),
+    "text": ("text", "sentence", "document", "review", "content", "comment", "tweet", "message"),
     "text_a": (
         "text_a",
         "sentence1",
@@ -51,15 +51,19 @@ _USUAL = {
         "category",
         "target",
         "gold_label",
+        *("sentiment", "emotion", "intent"),
     ),
     "labels": ("labels", "label", "emotions", "categories", "classes", "tags", "target"),
     "words": ("words", "tokens"),
     "tags": ("tags", "labels", "ner_tags", "pos_tags", "upos"),
-    "question": ("question", "query"),
-    "context": ("context", "passage", "paragraph", "question", "premise"),
+    "question": ("question", "query", "question_stem", "sent2"),
+    "context": (
+        *("context", "passage", "paragraph", "article", "dialogue", "premise"),
+        *("ctx", "goal", "sent1"),
+    ),
     "answer": ("answer", "answer_text", "answers"),
     "answer_start": ("answer_start", "start"),
-    "choices": ("choices", "options", "endings"),
+    "choices": ("choices", "options", "endings", "choice", "answers", "candidates"),
     "source": ("source", "article", "document", "dialogue", "input", "text"),
     "target": ("target", "summary", "highlights", "output"),
 }
@@ -75,11 +79,12 @@ ALIASES = {
 _TEXTS = ("text_a", "text_b")
 _TRUTHS = {"label", "labels", "tags", "answer", "answer_start", "target"}
 _QUESTIONS = ("question", "query")
-# Other names in headers.
-_CHOICE = re.compile(r"(choice|option|ending)_?[0-9]+|sent[12]")
+# Names of columns with a choice each.
+CHOICE = re.compile(r"(choice|option|ending|answer|alternative|sol|op)_?([0-9]{1,18}|[a-h])")
 _HEADERS = frozenset(name for names in _USUAL.values() for name in names)
 _NUMBERS = re.compile(r"[-+]?[0-9]+([.,;|][0-9]+)*")
 _MAX_NAME_WORDS, _MAX_NAME_CHARACTERS = 4, 60  # in the name of a column
+_MIN_LINES, _USUAL_FRACTION, _MIN_WORDS = 10, 0.95, 3  # of texts below the name of their column
 _MAX_SAMPLE = 30  # characters of a cell, in messages
 _MAX_SHOWN = 8  # unread columns, in messages
 _MIN_INDICATORS = 3  # columns of 0 and 1 that look like labels
@@ -96,10 +101,14 @@ class ColumnNames(FileLayout):
       header: whether the first line of a table names the columns; None: it is detected.
       encoding: the encoding of the file.
       shared: whether some of the roles are for other files.
+      label_names: names of labels that are places in vectors of 0 and 1.
+      part: the split whose rows are read, if a column names the split of each.
 
     Raises:
       InputError: a role or the encoding is unknown.
     """
+
+    may_be_quoted = True
 
     def __init__(
         self,
@@ -108,6 +117,8 @@ class ColumnNames(FileLayout):
         header: bool | None = None,
         encoding: str = UTF8,
         shared: bool = False,
+        label_names: Sequence[str] = (),
+        part: str | None = None,
     ):
         self.chosen = {ALIASES.get(role, role): name for role, name in chosen.items()}
         unknown = sorted(self.chosen.keys() - set(ROLES))
@@ -119,12 +130,15 @@ class ColumnNames(FileLayout):
         super().__init__(encoding)
         self.usual = usual or {}
         self.header = header
+        self.label_names = label_names
+        self._part = part
         self._shared = shared
         self._logged: set[tuple[str, str]] = set()
 
     def rows(self, path: str) -> Iterator[TableRow]:
         """Yields the rows of a file as `tables.read_rows` does."""
-        return tables.read_rows(path, layout=self)
+        rows = tables.read_rows(path, layout=self)
+        return (row for row in rows if self._part is None or splits.of_row(row) == self._part)
 
     @property
     def _asked(self) -> list[str]:
@@ -143,7 +157,7 @@ class ColumnNames(FileLayout):
         return [
             name
             for name in map(str.strip, cells)
-            if name in parts or name.lower() in _HEADERS or _CHOICE.match(name.lower())
+            if name in parts or name.lower() in _HEADERS or CHOICE.fullmatch(name.lower())
         ]
 
     def is_header(self, path: str, lines: Sequence[Sequence[str]]) -> bool:
@@ -155,6 +169,10 @@ class ColumnNames(FileLayout):
         # A single one, such as "positive", may be a label.
         if len(names) > 1 or (names and not _repeated(first, rest)):
             return True
+        if (name := _unlike(first, rest)) is not None:
+            message = f"{name!r} is unlike the rest of its column; otherwise use --no_header."
+            self.log_once(path, f"the first line is a header: {message}", "header")
+            return True
         asked = self._asked
         if asked and all(re.fullmatch(r"[0-9+]+", name) for name in asked):
             reason: str | None = "columns are named by number"
@@ -165,14 +183,21 @@ class ColumnNames(FileLayout):
             self.log_once(path, message, "header")
         return not reason
 
-    def find(self, role: str, row: TableRow) -> str | None:
-        """Returns the column of a role, or None; raises InputError if a chosen one is missing."""
+    def find(self, role: str, row: TableRow, more: tuple[str, ...] = ()) -> str | None:
+        """Returns the column of a role, or None; raises InputError if a chosen one is missing.
+
+        Args:
+          role: the role.
+          row: the first row.
+          more: further usual names of it.
+        """
         if role in self.chosen:
             row.get(self.chosen[role])
             return self.chosen[role]
-        wanted = _USUAL[role]
+        wanted = (*_USUAL[role], *more)
         # A column that the user named for another role is not a candidate.
-        free = tuple(name for name in row.values if name not in self.chosen.values())
+        taken = {part for name in self.chosen.values() for part in (name, *name.split("+"))}
+        free = tuple(name for name in row.values if name not in taken)
         if role in self.usual:
             if "+" in self.usual[role] or "." in self.usual[role]:
                 return self.usual[role] if row.has(self.usual[role]) else None
@@ -211,10 +236,9 @@ class ColumnNames(FileLayout):
         names = [name for name in row.values if name.lower() in _USUAL[role]]
         if role in self.chosen or role in self.usual or len(names) < 2:
             return self.find(role, row)
-        answers = [*names, "+".join(names)] if role == "context" else names
         raise InputError(
             f"{row.place}: which column is meant for {role}? Name one with "
-            f"{' or '.join(f'--columns={role}={name}' for name in answers)}."
+            f"{' or '.join(f'--columns={role}={name}' for name in names)}."
         )
 
     def check_found(self, roles: Mapping[str, str | None], row: TableRow) -> None:
@@ -241,8 +265,8 @@ class ColumnNames(FileLayout):
             cells = ", ".join(f"{n} ({_sample(value)})" for n, value in row.values.items())
             message = (
                 f"which column{' is the' if len(missing) == 1 else 's are'} {listed}? There is no "
-                f"header; the columns are {cells}. Name {pronoun} with {_flag(missing, 'NUMBER')}."
-                f"{hint}"
+                f"header; the columns are {cells}. Name {pronoun} with {_flag(missing, 'NUMBER')}, "
+                f"or give --header if the first line is one.{hint}"
             )
         else:
             header = " If the first line is data, give --no_header." if row.cells else ""
@@ -279,7 +303,11 @@ class ColumnNames(FileLayout):
         used = {role: column for role, column in roles.items() if column is not None}
         parts = {part for column in used.values() for part in (column, *column.split("+"))}
         parts.add(self.find("id", row) or "")
-        rest = [name for name in row.values if name and not _is_part(name, parts)]
+        rest = [
+            name
+            for number, name in enumerate(row.values, 1)
+            if name and not _is_part(name, parts) and str(number) not in parts
+        ]
         kind = row.format + (", no header" if _is_numbered(row) else "")
         not_read = f"; not read: {listed(rest, _MAX_SHOWN)}" if rest else ""
         values = ", ".join(
@@ -330,6 +358,18 @@ def _why_data(first: Sequence[str], rest: Sequence[Sequence[str]]) -> str | None
             return f"{_sample(cell)} is too long for a name"
     repeated = _repeated(first, rest)
     return f"{_sample(repeated)} occurs in other lines of its column, too" if repeated else None
+
+
+def _unlike(first: Sequence[str], rest: Sequence[Sequence[str]]) -> str | None:
+    """Returns a word of a first line below which almost all lines have texts, or all numbers."""
+    for number, name in enumerate(map(str.strip, first)):
+        below = [cells[number].strip() for cells in rest if number < len(cells)]
+        if len(below) < _MIN_LINES or not re.fullmatch(r"[^\W\d]\w*", name):
+            continue
+        texts = sum(len(cell.split()) >= _MIN_WORDS for cell in below)
+        if texts >= _USUAL_FRACTION * len(below) or all(map(_NUMBERS.fullmatch, below)):
+            return name
+    return None
 
 
 def _is_numbered(row: TableRow) -> bool:

@@ -1,8 +1,11 @@
 """Rows of cells: of TSV and CSV files, and of spreadsheets."""
 
+import collections
 import csv
 import io
 import itertools
+import os
+import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -21,6 +24,10 @@ _NAMES = {
     ";": "semicolon-separated",
     "|": "separated by |",
 }
+_QUOTED = "tab-separated, with quotes"
+_CELL = re.compile(r'("(?:[^"]|"")*"|[^\t"]*)\t')
+_NUMBER = re.compile(r"[-+]?[0-9.]*(e[-+]?[0-9]+)?")  # or nothing
+_MAX_RECORD = 1 << 20  # characters of a row with line breaks within quotes
 
 
 def read(
@@ -34,8 +41,11 @@ def read(
     head = list(itertools.islice(lines, _SAMPLE))
     mark = _delimiter(head, path, layout)
     lines = itertools.chain(head, lines)
-    cells = _tsv_cells(lines) if mark == "\t" else _csv_cells(lines, path, mark)
-    return from_cells(cells, path, columns, skipped, layout, _NAMES[mark])
+    name = _NAMES[mark]
+    if mark == "\t" and layout.may_be_quoted and _is_quoted(path, layout.encoding):
+        name = _QUOTED
+    cells = _tsv_cells(lines) if name == _NAMES["\t"] else _csv_cells(lines, path, mark)
+    return from_cells(cells, path, columns, skipped, layout, name)
 
 
 def from_cells(
@@ -98,6 +108,52 @@ def _delimiter(head: Sequence[str], path: str, layout: FileLayout) -> str:
     return usual
 
 
+def _is_quoted(path: str, encoding: str) -> bool:
+    """Returns whether the quotes of a tab-separated file enclose cells, as pandas writes them.
+
+    They do if each is at an end of a cell, or doubled within one, and each column is either in
+    quotes everywhere but for numbers and the header, or only in cells that need them: for a tab, a
+    line break or a quote. In other files, and in pipes, quotes are characters of the texts.
+    """
+    if os.path.exists(path) and not os.path.isfile(path):
+        return False
+    try:
+        has_quotes = any('"' in line for line in read_lines(path, encoding))
+    except InputError:  # which is reported when the lines are read
+        return False
+    return has_quotes and _have_quotes(read_lines(path, encoding))
+
+
+def _have_quotes(lines: Iterable[str]) -> bool:
+    widths: set[int] = set()
+    forms = collections.defaultdict[int, set[str]](set)  # by column
+    record, is_open = "", False
+    for line in lines:
+        record += line
+        is_open ^= line.count('"') % 2 == 1
+        if is_open:
+            if len(record) > _MAX_RECORD:
+                return False
+            continue
+        record = record.rstrip("\r\n")
+        cells = _CELL.findall(f"{record}\t") if '"' in record else record.split("\t")
+        if len("\t".join(cells)) != len(record):
+            return False
+        # The first line of a text with line breaks ends within a cell, so it has fewer cells.
+        begun = record.partition("\n")[0].count("\t") + 1
+        if "\n" in record and (begun in widths or not widths):
+            return False
+        for column, cell in enumerate(cells):
+            if cell.startswith('"'):
+                forms[column].add("needed" if re.search(r'[\t\r\n"]', cell[1:-1]) else "unneeded")
+            elif widths and not _NUMBER.fullmatch(cell):  # not in the header
+                forms[column].add("bare")
+        widths.add(len(cells))
+        record = ""
+    found = [form for form in forms.values() if form != {"bare"}]
+    return not is_open and bool(found) and not any(f >= {"bare", "unneeded"} for f in found)
+
+
 def _split(line: str, mark: str) -> list[str]:
     try:
         return next(csv.reader([line.replace("\r", " ")], delimiter=mark), [])
@@ -143,7 +199,7 @@ def _table_rows(
     skipped: list[str] | None,
     name: str,
 ) -> Iterator[TableRow]:
-    unit = "line" if name in _NAMES.values() else "row"
+    unit = "row" if name == "Excel" else "line"
     for number, values in lines:
         place = f"{path}: {unit} {number}"
         if columns is None:

@@ -1,8 +1,9 @@
-"""Rows of text files without columns: labels in a file of their own, or before each text."""
+"""Rows of text files without columns: labels in files of their own, or before each text."""
 
 import itertools
+import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from pipelines.common import files
 from pipelines.common.errors import InputError
@@ -12,35 +13,82 @@ from pipelines.labelled.text_lines import ending, read_lines
 
 TEXTS = "_text.txt"  # the end of the name of a file of texts, as in TweetEval (2020)
 _LABELS = "_labels.txt"
+# The file of texts, and those of their tags and labels, as in SNIPS and ATIS (Goo et al. 2018).
+WORDS = "seq.in"
+_TAGS, _INTENTS = "seq.out", "label"
 # A label, its subdivision and a text, as in TREC's questions (Li and Roth 2002).
 _QUESTION = re.compile(r"([A-Z]+):([a-z]+) +(\S.*)")
+# Labels and a text, as fastText reads them.
+_FAST_TEXT = re.compile(r"((?:__label__\S+\s+)+)(.*)")
+_FAST_TEXT_ENDINGS = (".txt", ".train", ".valid", ".test", ".tsv", ".csv")
 _HEAD = 1001  # lines that decide whether a file has questions
 
 
-def labels_of(path: str) -> str | None:
-    """Returns the file of labels next to a file of texts, or None."""
-    labels = path.removesuffix(TEXTS) + _LABELS
-    return labels if path.endswith(TEXTS) and files.gfile.exists(labels) else None
+def labels_of(path: str) -> dict[str, str]:
+    """Returns the files of labels and tags next to a file of texts, by the name of their column."""
+    folder, name = os.path.split(path)
+    if name == WORDS:
+        found = {"label": os.path.join(folder, _INTENTS), "tags": os.path.join(folder, _TAGS)}
+    elif path.endswith(TEXTS):
+        found = {"label": path.removesuffix(TEXTS) + _LABELS}
+    else:
+        return {}
+    return {column: file for column, file in found.items() if files.gfile.exists(file)}
 
 
-def read_both(path: str, labels: str, encoding: str) -> Iterator[TableRow]:
-    """Yields the lines of a file of texts with those of the file of their labels.
+def read_together(path: str, others: Mapping[str, str], encoding: str) -> Iterator[TableRow]:
+    """Yields the lines of a file of texts with those of `labels_of`.
 
     Raises:
       InputError: the files have different numbers of lines.
     """
-    both = itertools.zip_longest(read_lines(path, encoding), read_lines(labels, encoding))
-    for number, (text, label) in enumerate(both, 1):
-        if text is None or label is None:
-            rest = 1 + sum(1 for _ in both)
-            counts = {path: number - 1, labels: number - 1}
-            counts[labels if text is None else path] += rest
-            raise InputError(
-                f"{path}: has {counted(counts[path], 'line')}, but {labels} has "
-                f"{counts[labels]:,}; each text needs a label in the same line."
+    form = f"texts, with labels in {' and '.join(others.values())}"
+    lines = (read_lines(each, encoding) for each in (path, *others.values()))
+    for number, cells in enumerate(itertools.zip_longest(*lines), 1):
+        if None in cells:
+            count, *counts = (
+                sum(1 for _ in read_lines(each, encoding)) for each in (path, *others.values())
             )
-        values = {"text": text.strip("\r\n"), "label": label.strip()}
-        yield TableRow(values, f"{path}: line {number}", format=f"texts, with labels in {labels}")
+            other, wrong = next(
+                pair for pair in zip(others.values(), counts, strict=True) if pair[1] != count
+            )
+            raise InputError(
+                f"{path}: has {counted(count, 'line')}, but {other} has {wrong:,}; each text needs "
+                "a label in the same line."
+            )
+        text, *labels = cells
+        text = text.strip("\r\n")
+        values = {"words" if "tags" in others else "text": text}
+        values |= {"text": text, **dict(zip(others, map(str.strip, labels), strict=True))}
+        yield TableRow(values, f"{path}: line {number}", format=form)
+
+
+def is_fast_text(path: str, encoding: str) -> bool:
+    """Returns whether the first line of a file has a label of fastText before its text."""
+    if ending(path) not in _FAST_TEXT_ENDINGS:
+        return False
+    first = next((line for line in read_lines(path, encoding) if line.strip()), "")
+    return _FAST_TEXT.match(first) is not None
+
+
+def read_fast_text(path: str, encoding: str) -> Iterator[TableRow]:
+    """Yields the lines with their label, a list if there are several, and their text.
+
+    Raises:
+      InputError: a line has no label.
+    """
+    for number, line in enumerate(read_lines(path, encoding), 1):
+        if not line.strip():
+            continue
+        match = _FAST_TEXT.fullmatch(line.strip())
+        if match is None:
+            raise InputError(
+                f"{path}: line {number}: does not begin with __label__, as the lines before; write "
+                "__label__NAME before its text."
+            )
+        labels = [label.removeprefix("__label__") for label in match[1].split()]
+        values = {"text": match[2], "label": labels if len(labels) > 1 else labels[0]}
+        yield TableRow(values, f"{path}: line {number}", format="lines of __label__NAME and a text")
 
 
 def has_questions(path: str, encoding: str) -> bool:

@@ -7,11 +7,13 @@ from pipelines.labelled.text_lines import check_encoding
 
 
 class FileLayout:
-    """The layout of a file with a header and the usual delimiter.
+    """The layout of a file with a header and the usual delimiter, without quotes in a .tsv.
 
     Args:
       encoding: the encoding of the file; raises InputError if it is unknown.
     """
+
+    may_be_quoted = False  # whether the cells of a .tsv may be in quotes
 
     def __init__(self, encoding: str = UTF8):
         check_encoding(encoding)

@@ -1,48 +1,32 @@
-"""Reads multiple choice: the user's own, SWAG (Zellers et al. 2018), and .csv like those of ARC."""
+"""Reads multiple choice: tables and JSON with columns by name, and .csv like those of ARC."""
 
+import dataclasses
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
 
 from pipelines.common.errors import InputError
 from pipelines.common.texts import UTF8, shorten
-from pipelines.labelled import delimited, table_rows, tables
-from pipelines.labelled.columns import ColumnNames
-from pipelines.labelled.layout import FileLayout
+from pipelines.labelled import delimited, table_rows
+from pipelines.labelled.columns import CHOICE, ColumnNames
 from pipelines.labelled.schema import ChoiceExample
 from pipelines.labelled.table_rows import TableRow
 
 _MAX_SHOWN = 60  # characters of a value, in messages
 _KEY = re.compile(r"[A-Za-z]|[0-9]{1,18}")
+# Usual names of labels, besides those of other tasks.
+_ANSWERS = (
+    "answer",
+    "answerkey",
+    "answer_key",
+    "correct",
+    "correct_answer",
+    "correct_option",
+    "cop",
+)
+# The lists of a row of RACE with several questions, by what each item becomes.
+_RACE = {"question": "questions", "options": "options", "label": "answers"}
 _USUAL_NAMES = frozenset(("question", "context", "answer", "choices", "label"))  # of columns
-
-
-def read_swag(path: str, encoding: str = UTF8) -> list[ChoiceExample]:
-    """Reads a file with the columns of SWAG: sent1, sent2, ending0 to ending3, optionally label."""
-    found = []
-    for index, row in enumerate(tables.read_rows(path, layout=FileLayout(encoding))):
-        endings = table_rows.numbered(row.values, "ending")
-        label = row.text("label") if row.values.get("label") else None
-        number = None if label is None else table_rows.whole_number(label)
-        if label is not None and (number is None or number >= len(endings)):
-            raise InputError(
-                f"{row.place}: the label {label!r} is not a number below {len(endings)}."
-            )
-        found.append(
-            ChoiceExample(
-                str(index),
-                row.place,
-                row.text("sent1"),
-                tuple(row.text(name) for name in endings),
-                number,
-                row.text("sent2"),
-            )
-        )
-    return found
-
-
-def is_swag(path: str, encoding: str = UTF8) -> bool:
-    """Returns whether a .csv file has the header of SWAG."""
-    return "ending0" in delimited.first_row(path, encoding)
 
 
 def is_keyed(path: str, encoding: str = UTF8) -> bool:
@@ -103,89 +87,153 @@ def key_index(key: str, count: int) -> int | None:
 def read_choices(path: str, columns: ColumnNames, labelled: bool) -> Iterator[ChoiceExample]:
     """Yields choices: a list in JSON Lines, or columns choice0, choice1, ... in tables.
 
-    The label is the number of the right choice, from 0, or its letter; for objects such as
-    {"text": "Rain", "label": "A"}, it is the label of the right one.
+    The label is the number of the right choice, its letter, or its text; for objects such as
+    {"text": "Rain", "label": "A"}, it is the label of the right one. A question about a context
+    begins each choice, so that the context is cut where both are too long.
 
     Raises:
       InputError: a column is missing; a choice is not a text, or is empty while a later one is not;
-        a label does not name a choice; or some labels are numbers and others letters.
+        or labels do not name choices in one way.
     """
-    forms: set[bool] = set()
-    for index, row in enumerate(columns.rows(path)):
+    forms = list(_FORMS)
+    found: list[tuple[ChoiceExample, str]] = []
+    for index, row in enumerate(_single_questions(columns.rows(path))):
         if not index:
-            found = _choice_columns(path, row, columns, labelled)
-        context = row.text(found["context"])
-        choices = _choices(row, columns)
-        label = _right(row, found, len(choices), forms) if labelled else None
-        yield ChoiceExample(columns.key(row, index), row.place, context, choices, label)
+            roles = _choice_columns(path, row, columns, labelled)
+            single = roles["choices"] == "+".join(_single(row))  # rows may differ in these
+        choices = _choices(row, None if single else roles["choices"])
+        example = ChoiceExample(
+            columns.key(row, index),
+            row.place,
+            " ".join(map(str.strip, row.texts(roles["context"]))),  # a dialogue is a list
+            choices,
+            stem=row.text(roles["question"]) if "question" in roles else "",
+        )
+        label = row.text(roles["label"]) if labelled else ""
+        names = f"{roles['choices'].removesuffix('.text')}.label"
+        if roles["choices"].endswith(".text") and row.has(names) and label in row.texts(names):
+            example = dataclasses.replace(example, label=row.texts(names).index(label))
+        elif labelled:
+            forms = _narrowed(forms, label, example)
+        found.append((example, label))
+    if labelled and any(example.label is None for example, _ in found):
+        columns.log_once(path, f"the labels are {forms[0]}.", "labels")
+    for example, label in found:
+        if labelled and example.label is None:
+            right = _FORMS[forms[0]](label, example.choices)
+            example = dataclasses.replace(example, label=right)
+        yield example
+
+
+def _number(first: int) -> Callable[[str, Sequence[str]], int | None]:
+    def index(label: str, choices: Sequence[str]) -> int | None:
+        number = table_rows.whole_number(label.removesuffix(".0"))
+        if number is None or not first <= number < first + len(choices):
+            return None
+        return number - first
+
+    return index
+
+
+# What labels may be: their index among the choices, or None. The first that fits all rows counts.
+_FORMS: dict[str, Callable[[str, Sequence[str]], int | None]] = {
+    "numbers from 0": _number(0),
+    "numbers from 1": _number(1),
+    "letters": lambda label, choices: None if label.isdigit() else key_index(label, len(choices)),
+    "texts of choices": lambda label, choices: (
+        choices.index(label) if choices.count(label) == 1 else None
+    ),
+}
+
+
+def _narrowed(forms: Sequence[str], label: str, example: ChoiceExample) -> list[str]:
+    """Returns the forms of labels that fit an example as well; raises InputError if none does."""
+    left = [form for form in forms if _FORMS[form](label, example.choices) is not None]
+    if not left:
+        others = "" if len(forms) == len(_FORMS) else f", but those before are {' or '.join(forms)}"
+        raise InputError(
+            f"{example.place}: the label {label!r} names none of {len(example.choices)} choices"
+            f"{others}; write numbers from 0, letters from A, or the texts of the choices for all."
+        )
+    return left
+
+
+def _single_questions(rows: Iterable[TableRow]) -> Iterator[TableRow]:
+    """Yields a row for each question where a row has several, as in DREAM and RACE."""
+    for row in rows:
+        values = dict(row.values)
+        questions: Any = values.get("2")
+        if isinstance(questions, list) and questions and isinstance(questions[0], dict):  # DREAM
+            each = [{"dialogue": values["1"], **question} for question in questions]
+        elif all(isinstance(values.get(name), list) for name in _RACE.values()):
+            values.pop("id", None)
+            columns = [values.pop(name) for name in _RACE.values()]
+            each = [
+                {**values, **dict(zip(_RACE, cells, strict=True))}
+                for cells in zip(*columns, strict=True)
+            ]
+        else:
+            yield row
+            continue
+        for number, single in enumerate(each):
+            yield TableRow(single, f"{row.place}, question {number}", format=row.format)
 
 
 def _choice_columns(
     path: str, row: TableRow, columns: ColumnNames, labelled: bool
 ) -> dict[str, str]:
     """The columns by role, which are logged; raises InputError if the first row lacks one."""
-    roles = {
-        "context": columns.find_only("context", row),
-        "choices": columns.find("choices", row) or "+".join(_numbered(row)) or None,
-    }
-    roles |= {"label": columns.find("label", row)} if labelled else {}
-    # The user must name a field of a column that has objects.
-    plain = {
-        role: None if column and _has_fields(row, column) else column
-        for role, column in roles.items()
-    }
-    columns.check_found(plain, row)
+    context, question = (_field(row, columns.find(role, row)) for role in ("context", "question"))
+    if context is None:
+        context, question = question or columns.find("text", row), None
+    single = "+".join(_single(row))
+    choices = columns.find("choices", row) if "choices" in columns.chosen else single
+    choices = choices or columns.find("choices", row) or _nested(row)
+    roles = {"context": context, "choices": _field(row, choices)}
+    roles |= {"question": question} if question else {}
+    roles |= {"label": columns.find("label", row, _ANSWERS)} if labelled else {}
     return columns.check(path, row, roles)
 
 
-def _has_fields(row: TableRow, column: str) -> bool:
-    value = row.get(column) if row.has(column) else None
-    return isinstance(value[0] if isinstance(value, list) and value else value, dict)
+def _single(row: TableRow) -> list[str]:
+    """Returns the columns of one choice each, such as choice0, choice1, ... or A, B, ...."""
+    stems: dict[str, list[str]] = {}
+    for name in row.values:
+        if match := CHOICE.fullmatch(name.lower()):
+            stems.setdefault(match[1], []).append(name)
+        elif re.fullmatch("[A-H]", name):
+            stems.setdefault("", []).append(name)
+    most = max(stems.values(), key=len, default=[])
+    return sorted(most, key=lambda name: (len(name), name)) if len(most) > 1 else []
 
 
-def _numbered(row: TableRow) -> list[str]:
-    """Returns the columns choice0, choice1, ..."""
-    return table_rows.numbered(row.values, "(?i:choice|option|ending)_?")
+def _nested(row: TableRow) -> str | None:
+    """Returns the field of the choices in an object, such as question.choices.text."""
+    return next((name for name in row.names() if name.endswith(".choices.text")), None)
 
 
-def _right(row: TableRow, found: Mapping[str, str], count: int, forms: set[bool]) -> int:
-    """Returns the index of the right choice; adds to `forms` whether the label is a letter."""
-    label, choices = row.text(found["label"]), found["choices"]
-    keys = f"{choices.removesuffix('.text')}.label"
-    if choices.endswith(".text") and row.has(keys) and label in row.texts(keys)[:count]:
-        return row.texts(keys).index(label)
-    number = table_rows.whole_number(label.removesuffix(".0"))
-    forms.add(number is None)
-    if len(forms) > 1:
-        raise InputError(
-            f"{row.place}: the label is {label!r}, but those before are "
-            f"{'numbers' if number is None else 'letters'}; write letters for all, or numbers from "
-            "0."
-        )
-    index = key_index(label, count) if number is None else number
-    if index is None or index >= count:
-        raise InputError(
-            f"{row.place}: the label {label!r} names none of {count} choices; numbers count from "
-            "0, letters from A: write letters if they count from 1."
-        )
-    return index
+def _field(row: TableRow, column: str | None) -> str | None:
+    """Returns a column, or the usual field of the objects in it; None if they have none."""
+    value = row.get(column) if column and row.has(column) else None
+    value = value[0] if isinstance(value, list) and value else value
+    if not isinstance(value, dict):
+        return column
+    return next((f"{column}.{name}" for name in ("text", "stem") if name in value), None)
 
 
-def _choices(row: TableRow, columns: ColumnNames) -> tuple[str, ...]:
-    column = columns.find("choices", row)
-    if column and column not in row.values and "+" in column:
-        cells = [row.text(part) for part in column.split("+")]
-    elif column:
-        if not isinstance(row.get(column), list):
-            raise InputError(
-                f"{row.place}: {column} is {shorten(row.get(column), _MAX_SHOWN)!r}, "
-                "not a list; name a list, or several columns (--columns=choices=2+3+4)."
-            )
+def _choices(row: TableRow, column: str | None) -> tuple[str, ...]:
+    """Returns the choices of a column, or of columns; None: of those with one choice each."""
+    parts = _single(row) if column is None else column.split("+")
+    if column is None or (len(parts) > 1 and column not in row.values):
+        # JSON Lines converted from tables have null if a row has fewer choices than others.
+        cells = [row.text(name) if row.values.get(name, "") is not None else "" for name in parts]
+    elif isinstance(row.get(column), list):
         cells = [text.strip() for text in row.texts(column)]
     else:
-        names = _numbered(row)
-        # JSON Lines converted from tables have null if a row has fewer choices than others.
-        cells = ["" if row.values[name] is None else row.text(name) for name in names]
+        raise InputError(
+            f"{row.place}: {column} is {shorten(row.get(column), _MAX_SHOWN)!r}, not a list; name "
+            "a list, or several columns (--columns=choices=2+3+4)."
+        )
     choices = table_rows.without_empty_end(cells)
     if len(choices) < 2:
         raise InputError(

@@ -2,6 +2,7 @@
 
 import fnmatch
 import functools
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 from absl import logging
@@ -10,16 +11,26 @@ from pipelines.common import compressed, files
 from pipelines.common.errors import InputError
 from pipelines.common.texts import UTF8, listed
 from pipelines.labelled import labelled_lines, tables
+from pipelines.labelled.layout import FileLayout
+from pipelines.labelled.table_rows import TableRow
 from pipelines.labelled.text_lines import split_part
 
 _MAX_SHOWN = 10  # other files, in messages
 # Names and endings of the user's own files.
-_NAMES = {"train": ("train",), "dev": ("dev", "valid", "validation", "val"), "test": ("test",)}
+NAMES = {
+    "train": ("train",),
+    "dev": ("dev", "valid", "validation", "val", "devel"),
+    "test": ("test",),
+}
+# Columns with the split of each row, and its other names.
+_COLUMNS = ("split", "set", "partition", "subset", "fold")
+_SPLITS = {name: split for split, names in NAMES.items() for name in names}
+_SPLITS |= {"training": "train", "development": "dev", "testing": "test"}
 _SHARDS = "-00000-of-*.parquet"  # of a repository of Hugging Face, in the folder data
 _SAVED = "data-00000-of-*.arrow"  # of its function `save_to_disk`
 _ENDINGS = (
     *(".jsonl", ".ndjson", ".csv", ".tsv", ".json", ".txt"),
-    *(labelled_lines.TEXTS, ".parquet", ".xlsx", _SHARDS),
+    *(labelled_lines.TEXTS, ".ft.txt", ".parquet", ".xlsx", _SHARDS),
 )
 
 
@@ -39,9 +50,9 @@ def of_user(endings: Sequence[str], prefixes: Sequence[str]) -> dict[str, tuple[
                 for ending in (*endings, *_ENDINGS)
             ),
             *(f"data/{name}{_SHARDS}" for name in names),
-            *(f"{name}/{_SAVED}" for name in names),
+            *(f"{name}/{place}" for name in names for place in (_SAVED, labelled_lines.WORDS)),
         )
-        for split, names in _NAMES.items()
+        for split, names in NAMES.items()
     }
 
 
@@ -102,6 +113,31 @@ def find(
             "--dev and --test, or one with --data."
         )
     return found
+
+
+def of_row(row: TableRow) -> str | None:
+    """Returns the split that a column of a row names, or None."""
+    column = next((name for name in row.values if name.lower() in _COLUMNS), None)
+    return _SPLITS.get(str(row.values[column]).strip().lower()) if column else None
+
+
+def in_column(path: str, encoding: str) -> list[str]:
+    """Returns the splits of the rows of a file, if a column names one for each; else none."""
+    layout = FileLayout(encoding)
+    layout.may_be_quoted = True
+    counts: Counter[str] = Counter()
+    try:
+        for row in tables.read_rows(path, layout=layout):
+            if (split := of_row(row)) is None:
+                return []
+            counts[split] += 1
+    except InputError:  # which is reported when it is read as the user says
+        return []
+    if "train" not in counts or len(counts) == 1:
+        return []
+    shown = ", ".join(f"{split} ({count:,})" for split, count in counts.items())
+    logging.info("%s: a column has the split of each row: %s.", path, shown)
+    return list(counts)
 
 
 def _parts(path: str, patterns: Mapping[str, tuple[str, ...]], encoding: str) -> dict[str, str]:

@@ -62,8 +62,10 @@ def _rows(
     if kind in spreadsheet.ENDINGS:
         cells = spreadsheet.cells(path)
         return delimited.from_cells(cells, path, columns, skipped, layout, "Excel")
-    if labels := labelled_lines.labels_of(path):
-        return labelled_lines.read_both(path, labels, layout.encoding)
+    if others := labelled_lines.labels_of(path):
+        return labelled_lines.read_together(path, others, layout.encoding)
+    if labelled_lines.is_fast_text(path, layout.encoding):
+        return labelled_lines.read_fast_text(path, layout.encoding)
     if labelled_lines.has_questions(path, layout.encoding):
         return labelled_lines.read_questions(path, layout.encoding)
     return delimited.read(path, columns, skipped, layout)
@@ -79,6 +81,6 @@ def parts(path: str, encoding: str) -> list[str]:
 def sha256(path: str) -> str:
     """Returns the checksum of the file, or of all files, that a path stands for."""
     file, _ = split_part(path)
-    found = [*columnar.shards(file), *filter(None, [labelled_lines.labels_of(file)])]
+    found = [*columnar.shards(file), *labelled_lines.labels_of(file).values()]
     first, *others = map(files.sha256, found)
     return hashlib.sha256("".join([first, *others]).encode()).hexdigest() if others else first

@@ -11,7 +11,7 @@ from absl import logging
 from pipelines.common import texts
 from pipelines.common.errors import InputError
 from pipelines.common.texts import UTF8
-from pipelines.labelled import conll, tables, text_lines, user_files
+from pipelines.labelled import conll, labelled_lines, tables, text_lines, user_files
 from pipelines.labelled.columns import ColumnNames
 from pipelines.labelled.schema import TextExample, WordsExample
 from pipelines.labelled.table_rows import TableRow
@@ -185,8 +185,10 @@ def read_words(path: str, names: ColumnNames, labelled: bool | None) -> Iterator
     Tags are read if there are any if `labelled` is None. Raises InputError for a bad file.
     """
     ending = text_lines.ending(path)
-    if ending in tables.ENDINGS or (
-        ending == ".tsv" and not conll.is_read_by_line(path, names.encoding)
+    if (
+        ending in tables.ENDINGS
+        or labelled_lines.labels_of(path)
+        or (ending == ".tsv" and not conll.is_read_by_line(path, names.encoding))
     ):
         return user_files.read_words(path, names, labelled)
     return conll.read(path, names, labelled)

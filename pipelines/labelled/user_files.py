@@ -18,6 +18,7 @@ from pipelines.labelled.schema import (
 from pipelines.labelled.table_rows import TableRow
 
 _MAX_SHOWN = 60  # characters of a value, in messages
+_QUOTED = re.compile(r"""'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)\"""")
 _MAX_SINGLE_WORDS = 20  # sentences of one word, after which a file is not one of sentences
 
 
@@ -57,14 +58,14 @@ def read_multilabel(
 ) -> Iterator[MultiLabelExample]:
     """Yields texts or pairs, each with any number of labels.
 
-    They are a list in JSON Lines, one cell of a table ("joy, love"), or columns of 0 and 1 that
-    are named like the labels. One of | ; and commas separates the labels of all cells.
+    They are a list in JSON Lines, one cell of a table ("joy, love"), columns of 0 and 1 that are
+    named like the labels, or vectors of 0 and 1 for `label_names`. One of | ; and commas separates
+    the labels of all cells.
 
     Raises:
       InputError: a column is missing, or a row is damaged.
     """
     indicators: list[str] = []
-    column = separator = None
     rows = list(columns.rows(path))
     for index, row in enumerate(rows):
         if not index:
@@ -78,12 +79,14 @@ def read_multilabel(
                 column = "+".join(indicators)
             roles |= {"labels": column} if labelled or column else {}
             found = columns.check(path, row, roles)
-            separator = _separator(rows, column) if column and not indicators else None
-        labels = None
+            every = None
+            if column and not indicators:
+                separator = _separator(rows, column)
+                lists = [_listed(each, column, separator) for each in rows]
+                every = _named_vectors(rows, column, lists, columns)
+        labels = every[index] if every else None
         if indicators:
             labels = tuple(name for name in indicators if _is_one(row, name))
-        elif column:
-            labels = _listed(row, column, separator)
         yield MultiLabelExample(columns.key(row, index), row.place, *texts_of(row, found), labels)
 
 
@@ -119,22 +122,47 @@ def _separator(rows: Sequence[TableRow], column: str) -> str | None:
 
 
 def _listed(row: TableRow, column: str, separator: str | None) -> tuple[str, ...]:
-    """The labels of a list, or of a cell; without a separator, numbers may have blanks between."""
+    """The labels of a list, or of a cell, also with quotes, as Python and NumPy print lists.
+
+    Without a separator, numbers may have blanks between.
+    """
     if isinstance(row.get(column), list):
-        found = row.texts(column)
-    else:
-        text = row.text(column).strip().strip("[]{}")
-        numbers = re.fullmatch(r"[0-9]+( +[0-9]+)*", text)
-        separator = separator or (" " if numbers else None)
-        parts = text.split(separator) if separator else [text]
-        found = tuple(filter(None, (part.strip().strip("\"'") for part in parts)))
-    labels = tuple(dict.fromkeys(found))
-    if len(labels) < len(found) and all(label.lower() in INDICATORS for label in labels):
-        raise InputError(
-            f"{row.place}: {column} is {shorten(row.get(column), _MAX_SHOWN)}, of 0 and 1; write "
-            "the names of the labels that a text has, or a column of 0 and 1 for each label."
-        )
-    return labels
+        return row.texts(column)
+    text = row.text(column)
+    if re.fullmatch(r"[\[{(][\s,;|]*[\]})]", _QUOTED.sub("", text)):
+        return tuple(filter(None, ("".join(quoted) for quoted in _QUOTED.findall(text))))
+    text = text.strip("[]{}").strip()
+    if not separator and re.fullmatch(r"[0-9]+\.?(\s+[0-9]+\.?)*", text):
+        return tuple(number.removesuffix(".") for number in text.split())
+    parts = text.split(separator) if separator else [text]
+    return tuple(filter(None, (part.strip().strip("\"'") for part in parts)))
+
+
+def _named_vectors(
+    rows: Sequence[TableRow], column: str, found: Sequence[tuple[str, ...]], columns: ColumnNames
+) -> list[tuple[str, ...]]:
+    """The labels of all rows; of vectors of 0 and 1, the names of the places that have 1.
+
+    Raises:
+      InputError: the names of a vector's places are unknown, or some rows have no vector.
+    """
+    sizes = {len(labels) for labels in found}
+    binary = [{label.lower() for label in labels} <= INDICATORS.keys() for labels in found]
+    names = columns.label_names
+    if all(binary) and sizes == {len(names)} and len(names) > 1:
+        return [
+            tuple(n for n, x in zip(names, vector, strict=True) if INDICATORS[x.lower()])
+            for vector in found
+        ]
+    same = all(binary) and len(sizes) == 1 and max(sizes) > 1
+    for row, labels, may_be_vector in zip(rows, found, binary, strict=True):
+        if may_be_vector and (same or len(set(labels)) < len(labels)):
+            raise InputError(
+                f"{row.place}: {column} is {shorten(row.get(column), _MAX_SHOWN)}, of 0 and 1; "
+                f"name its {len(labels)} places in their order, one per line of a file "
+                "(--label_map=FILE), or write the names of the labels that a text has."
+            )
+    return [tuple(dict.fromkeys(labels)) for labels in found]
 
 
 def read_generation(path: str, columns: ColumnNames, labelled: bool) -> Iterator[GenerationExample]:
@@ -144,11 +172,21 @@ def read_generation(path: str, columns: ColumnNames, labelled: bool) -> Iterator
             names = ("source", "target") if labelled else ("source",)
             roles = {role: columns.find(role, row) for role in names}
             found = columns.check(path, row, roles)
-        target = row.text(found["target"]) if labelled else None
-        if target == "":
+        target = None
+        if labelled:
+            target, *more = row.texts(found["target"]) or ("",)
+            if more:
+                raise InputError(
+                    f"{row.place}: {found['target']} has {1 + len(more)} texts; write one. If they "
+                    f"are references, keep the first: jq -c '.{found['target']} |= .[0]' FILE; if "
+                    f"they are sentences, join them: jq -c '.{found['target']} |= join(\" \")' FILE"
+                )
+        if target is not None and not target.strip():
             raise InputError(f"{row.place}: the target is empty.")
-        key = columns.key(row, index)
-        yield GenerationExample(key, row.place, row.text(found["source"]), target)
+        source = " ".join(map(str.strip, row.texts(found["source"])))  # a list has its sentences
+        yield GenerationExample(
+            columns.key(row, index), row.place, source, target and target.strip()
+        )
 
 
 def _label(row: TableRow, column: str, needed: bool) -> str | None:

@@ -269,17 +269,14 @@ def _outputs(results: Sequence[tf.Tensor], state: Tensors) -> Tensors:
 def _read(
     path: str, split: str, labelled: bool, names: ColumnNames, skipped: list[str]
 ) -> list[Any]:
-    is_csv, encoding = text_lines.ending(path) == ".csv", names.encoding
-    if is_csv and multiple_choice.is_swag(path, encoding):
-        return multiple_choice.read_swag(path, encoding)
-    may_be_keyed = is_csv and not names.chosen and not names.header
-    if may_be_keyed and multiple_choice.is_keyed(path, encoding):
+    may_be_keyed = text_lines.ending(path) == ".csv" and not names.chosen and not names.header
+    if may_be_keyed and multiple_choice.is_keyed(path, names.encoding):
         names.log_once(
             path,
             "no header; context = column 1, label = the last column, a letter or a "
             "number from 1, choices = those between",
         )
-        return multiple_choice.read_keyed(path, skipped, encoding)
+        return multiple_choice.read_keyed(path, skipped, names.encoding)
     return list(multiple_choice.read_choices(path, names, labelled))
 
 

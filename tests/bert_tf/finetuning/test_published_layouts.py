@@ -263,33 +263,74 @@ QUESTION = {
 
 def test_choices_may_be_objects_with_labels_of_their_own(tmp_path):
     rows = [{"question": QUESTION, "answerKey": key} for key in "123"]  # ARC: from 1
-    path = write_rows(tmp_path / "train.jsonl", rows)
-    found = error_of("choice", path)
-    assert "has no column for context, choices and label; it has question.stem, question" in found
-    named = {"choices": "question.choices", "label": "answerKey"}
-    found = error_of("choice", path, context="question.stem", **named)
-    assert "has no column for choices; it has question.stem, question.choices.label" in found
-    named = {"choices": "question.choices.text", "label": "answerKey"}
-    found = read("choice", path, context="question.stem", **named).parts["train"]
-    assert [e.choices[e.label] for e in found] == ["the 1", "the 2", "the 3"]
-    text_only = {"question": text(), "choices": {"text": ["x", "y"]}, "label": 0}
-    path = write_rows(tmp_path / "other.jsonl", [text_only])
-    assert "has no column for choices; it has question, choices.text" in error_of("choice", path)
-    assert read("choice", path, choices="choices.text").parts["train"][0].choices == ("x", "y")
+    found = read("choice", write_rows(tmp_path / "train.jsonl", rows)).parts["train"]
+    assert [(e.context, e.choices[e.label]) for e in found] == [
+        ("Who is good?", f"the {key}") for key in "123"
+    ]
+    row = {"question": text(), "choices": {"text": ["x", "y"], "label": ["A", "B"]}}
+    path = write_rows(tmp_path / "other.jsonl", [row | {"answerKey": "B"}])
+    (found,) = read("choice", path).parts["train"]
+    assert (found.choices, found.label) == (("x", "y"), 1)
+    fields = [{"option": letter} for letter in "AB"]
+    path = write_rows(tmp_path / "t.jsonl", [{"question": "q", "choices": fields, "label": 0}])
+    assert "has no column for choices; it has question, choices.option" in error_of("choice", path)
     assert "is 'x', not a list; name a list" in error_of(
-        "choice", write_rows(tmp_path / "t.jsonl", [text_only | {"choices": "x"}])
+        "choice", write_rows(tmp_path / "t.jsonl", [row | {"choices": "x", "label": 0}])
     )
 
 
-def test_labels_of_choices_are_numbers_or_letters_and_count_from_one_place(tmp_path):
+def test_labels_of_choices_have_one_form(tmp_path):
     rows = [{"context": text(), "choices": ["x", "y", "z"], "label": label} for label in ("A", "1")]
     path = write_rows(tmp_path / "train.jsonl", rows)
-    assert "line 2: the label is '1', but those before are letters" in error_of("choice", path)
+    found = error_of("choice", path)
+    assert "line 2: the label '1' names none of 3 choices, but those before are letters" in found
     path = write(tmp_path / "keys.csv", "Who?,x,y,z,2\nWhat?,x,y,z,0\n")
     found = error_of("choice", path)
     assert "line 2: the key '0' names no choice" in found
     columns = dict(item.split("=") for item in found.rpartition("--columns=")[2][:-1].split(","))
     assert [e.label for e in read("choice", path, **columns).parts["train"]] == [2, 0]
+
+
+ARTICLE = "It rained for a long time. Then the sun came out."
+CHOICES = ["Rain", "Snow", "Sun", "2"]
+RACE = {"article": ARTICLE, "question": "What came first?", "options": CHOICES, "answer": "A"}
+COSMOS = {"context": ARTICLE, "question": RACE["question"], "label": 0}
+COSMOS |= {f"answer{index}": choice for index, choice in enumerate(CHOICES)}
+DREAM = [["M: It rains.", "W: So it does."]]
+DREAM += [[{"question": RACE["question"], "choice": CHOICES[:3], "answer": "Rain"}] * 2, "5-510"]
+SEVERAL = {"article": ARTICLE, "questions": [RACE["question"]] * 2, "options": [CHOICES] * 2}
+SEVERAL |= {"answers": ["A", "A"], "id": "high1.txt"}
+SOCIAL = {"context": ARTICLE, "question": RACE["question"], "label": "1"}
+SOCIAL |= {"answerA": "Rain", "answerB": "Snow", "answerC": "Sun"}
+
+
+@pytest.mark.parametrize(
+    ("row", "context", "stem", "count"),
+    [
+        (RACE, ARTICLE, RACE["question"], 1),
+        (COSMOS, ARTICLE, RACE["question"], 1),
+        (DREAM, " ".join(DREAM[0]), RACE["question"], 2),
+        (SEVERAL, ARTICLE, RACE["question"], 2),
+        (SOCIAL, ARTICLE, RACE["question"], 1),
+        ({"goal": "To dry", "sol1": "Rain", "sol2": "Sun", "label": 0}, "To dry", "", 1),
+        ({"sentence": "It is _.", "option1": "Rain", "option2": "Sun", "answer": "1"}, "It is _.", "", 1),
+        ({"ctx": "It is", "endings": ["Rain", "Sun"], "label": "0"}, "It is", "", 1),
+    ],
+)  # fmt: skip
+def test_published_choices_are_read_at_the_first_try(tmp_path, row, context, stem, count):
+    last = json.loads(json.dumps(row).replace('"label": "1"', '"label": "3"'))
+    last = json.loads(json.dumps(last).replace('"answer": "1"', '"answer": "2"'))
+    rows = [row] * 3 + ([last] if last != row else [])  # these two count from 1
+    found = read("choice", write(tmp_path / "train.json", json.dumps(rows))).parts["train"]
+    assert len(found) == len(rows) * count
+    first = found[0]
+    assert (first.context, first.stem, first.choices[first.label]) == (context, stem, "Rain")
+
+
+def test_columns_named_by_letters_are_choices(tmp_path):
+    path = write(tmp_path / "train.csv", "question,A,B,C,D,answer\nWho?,w,x,y,z,C\n")
+    (found,) = read("choice", path).parts["train"]
+    assert (found.context, found.choices, found.label) == ("Who?", ("w", "x", "y", "z"), 2)
 
 
 def test_all_columns_that_are_missing_are_asked_for_at_once(tmp_path):
@@ -306,20 +347,22 @@ def test_all_columns_that_are_missing_are_asked_for_at_once(tmp_path):
         assert f"it has v1, v2. Name them with {flag} (with make:" in error_of(kind, path)
 
 
-def test_two_columns_that_may_be_the_context_are_asked_for(tmp_path):
+def test_a_question_about_a_premise_begins_each_choice(tmp_path):
     """COPA's question is "cause" or "effect"."""
     row = {"premise": text(), "choice1": "x", "choice2": "y", "question": "cause", "label": 1}
-    path = write_rows(tmp_path / "train.jsonl", [row])
-    assert "--columns=context=premise+question" in error_of("choice", path)
-    (example,) = read("choice", path, context="premise+question").parts["train"]
-    assert example.context == f"{row['premise']} cause"
+    (example,) = read("choice", write_rows(tmp_path / "train.jsonl", [row])).parts["train"]
+    assert (example.context, example.stem, example.label) == (row["premise"], "cause", 1)
 
 
-def test_all_files_are_read_before_the_model(tmp_path):
+def test_a_model_that_is_not_there_is_noticed_before_the_files_are_read(tmp_path):
     from bert_tf.finetuning import sweep
 
     request = TaskRequest("classification", "mood", str(tmp_path))
     settings = FineTuningSettings((request,), f"{tmp_path}/no_model")
+    with pytest.raises(InputError, match="no_model: no such folder or checkpoint"):
+        sweep.finetune(settings, f"{tmp_path}/out", f"{tmp_path}/cache")
+    (tmp_path / "no_model").mkdir()
+    (tmp_path / "no_model/config.json").write_text("{}")  # its weights are read last
     with pytest.raises(InputError, match="has no file of a known name"):
         sweep.finetune(settings, f"{tmp_path}/out", f"{tmp_path}/cache")
 

@@ -164,3 +164,41 @@ def test_roles_that_are_not_read_are_refused(tmp_path, chosen):
     with pytest.raises(InputError, match="is not a role of a column here; roles are text, label"):
         read(path, chosen)
     assert read(path, chosen, shared=True)
+
+
+TWEETS = [("you are a fool and more", "hate"), ("what a nice day it is", "normal")] * 8
+
+
+@pytest.mark.parametrize("chosen", [{}, {"text": "1", "label": "2"}])
+def test_a_name_of_a_column_may_be_one_of_its_values(tmp_path, chosen, caplog):
+    caplog.set_level("INFO", logger="absl")
+    table = "".join(f"{text}\t{label}\n" for text, label in TWEETS)
+    path = write(tmp_path / "train.tsv", f"comments\thate\n{table}")
+    if chosen:
+        assert [(e.text_a, e.label) for e in read(path, chosen)] == TWEETS
+        assert "the first line is a header: 'comments' is unlike the rest" in caplog.text
+    else:
+        with pytest.raises(InputError, match=r"has no column for text and label; .*comments, hate"):
+            read(path)
+        assert len(read(path, {"text": "comments", "label": "hate"})) == len(TWEETS)
+    numbered = "".join(f"{n},{n % 2}\n" for n in range(12))
+    rows = ColumnNames({}).rows(write(tmp_path / "n.csv", f"name,1\n{numbered}"))
+    assert len(list(rows)) == 12
+
+
+def test_a_first_row_of_data_stays_where_texts_are_short(tmp_path):
+    table = "".join(f"{text}\t{label}\n" for text, label in [*TWEETS, ("fine", "hate")] * 2)
+    path = write(tmp_path / "train.tsv", f"Idiots\thate\n{table}")
+    assert len(list(ColumnNames({}).rows(path))) == 1 + 2 * (len(TWEETS) + 1)
+    with pytest.raises(InputError, match="or give --header if the first line is one"):
+        read(path)
+
+
+def test_reviews_with_a_sentiment(tmp_path):
+    """Kaggle's IMDB."""
+    path = write(
+        tmp_path / "IMDB.csv", 'review,sentiment\n"A fine, long film",positive\nBad,negative\n'
+    )
+    assert [(e.text_a, e.label) for e in read(path)] == [
+        ("A fine, long film", "positive"), ("Bad", "negative"),
+    ]  # fmt: skip

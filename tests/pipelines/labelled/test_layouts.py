@@ -1,12 +1,15 @@
 """Tables that spreadsheets and older programs write: other encodings and delimiters."""
 
 import codecs
+import csv
+import io
 import json
+import re
 
 import pytest
 
 from pipelines.common.errors import InputError
-from pipelines.labelled import conll, labels, user_files
+from pipelines.labelled import conll, labels, text_lines, user_files
 from pipelines.labelled.columns import ColumnNames
 from pipelines.labelled.text_files import TextFile
 
@@ -56,6 +59,27 @@ def test_an_unreadable_byte_suggests_an_encoding(tmp_path, data, likely):
         InputError, match=rf"a\.csv: line 1: byte \d+ is not UTF-8; .* --encoding={likely}\."
     ):
         read(str(path))
+
+
+def test_a_damaged_byte_of_utf8_is_not_taken_for_another_encoding(tmp_path, caplog):
+    rows = ["Grün ist schön\tgut\n"] * 5
+    data = ("text\tlabel\n" + "".join(rows)).encode() + b"Gr\xfcn\tgut\n" + rows[0].encode()
+    (tmp_path / "a.tsv").write_bytes(data)
+    for name, text in (("a.tsv", data), ("a.json", b'[\n{"text": "' + data + b'", "label": 1}]')):
+        (tmp_path / name).write_bytes(text)
+        with pytest.raises(InputError) as error:
+            read(f"{tmp_path}/{name}")
+        message = (
+            r"line \d: byte \d+ is not UTF-8, and the rest of the file is \(1 damaged byte in all"
+        )
+        assert re.search(message, str(error.value)) and "--utf8_errors=replace" in str(error.value)
+    found = read(f"{tmp_path}/a.tsv", encoding=text_lines.UTF8_REPLACED)
+    assert found[4:] == [("Grün ist schön", "gut"), ("Gr\ufffdn", "gut"), ("Grün ist schön", "gut")]
+    assert "a.tsv: 1 line with U+FFFD" in caplog.text
+    # Where most is not UTF-8, it is another encoding.
+    (tmp_path / "a.tsv").write_bytes("Grün\tgut\n".encode() + b"Gr\xfcn\tgut\n" * 2)
+    with pytest.raises(InputError, match="perhaps --encoding=cp1252"):
+        read(f"{tmp_path}/a.tsv")
 
 
 def test_unknown_and_wrong_encodings_are_named(tmp_path):
@@ -135,3 +159,55 @@ def test_unknown_names_with_another_delimiter_are_reported(tmp_path):
     with pytest.raises(InputError, match="has one column, 'Kommentar;Urteil'; name its columns"):
         read(path)
     assert read(path, {"text": "Kommentar", "label": "Urteil"}) == [("Gut.", "5")]
+
+
+TEXTS = [("So\ngut", "a"), ('"Nie" wieder', "b"), ("Ein\tTab", "a"), ("Es war gut", "b"), ("", "5")]
+
+
+@pytest.mark.parametrize("quoting", [csv.QUOTE_MINIMAL, csv.QUOTE_ALL, csv.QUOTE_NONNUMERIC])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_quotes_of_tables_with_tabs_are_removed_as_programs_write_them(tmp_path, quoting, end):
+    text = io.StringIO(newline="")
+    csv.writer(text, delimiter="\t", quoting=quoting, lineterminator=end).writerows(
+        [("text", "label"), *TEXTS]
+    )
+    assert read(write(tmp_path / "a.tsv", text.getvalue())) == TEXTS
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [('He said "no"', "a"), ("Fine", "b")],
+        [('"Great"', "a"), ("Fine", "b")],  # needs no quotes
+        [('"Great', "a"), ('so far"', "b")],
+        [('"A" and "B"', "a"), ("Fine", "b")],
+        [('5" disk', "a"), ('"', "b")],
+    ],
+)
+def test_other_quotes_are_characters(tmp_path, rows):
+    table = "".join(f"{text}\t{label}\n" for text, label in rows)
+    assert read(write(tmp_path / "a.tsv", f"text\tlabel\n{table}")) == rows
+
+
+def test_files_for_fast_text(tmp_path):
+    for name in ("train.txt", "train.ft.txt", "cooking.train"):
+        path = write(tmp_path / name, "__label__2 Good: so, so\n\n__label__1 Bad\n")
+        assert read(path) == [("Good: so, so", "2"), ("Bad", "1")]
+    path = write(tmp_path / "train.txt", "__label__2 Good\n__label__1 __label__3 Bad\n")
+    found = user_files.read_multilabel(path, ColumnNames({}), True)
+    assert [each.labels for each in found] == [("2",), ("1", "3")]
+    with pytest.raises(InputError, match=r"line 2: label is a list, .*--task=multilabel"):
+        read(path)
+    with pytest.raises(InputError, match="line 2: does not begin with __label__"):
+        read(write(tmp_path / "train.txt", "__label__2 Good\nBad\n"))
+
+
+def test_lists_of_sentences_are_sources_and_lists_of_targets_are_asked_about(tmp_path):
+    """SciTLDR has several references."""
+    row = {"source": ["It rained. ", "It snowed."], "target": ["Rain."]}
+    path = write(tmp_path / "a.jsonl", json.dumps(row))
+    (found,) = user_files.read_generation(path, ColumnNames({}), True)
+    assert (found.source, found.target) == ("It rained. It snowed.", "Rain.")
+    path = write(tmp_path / "a.jsonl", json.dumps(row | {"target": ["Rain.", "Wet."]}))
+    with pytest.raises(InputError, match=r"target has 2 texts; write one. .* jq -c '\.target \|= "):
+        list(user_files.read_generation(path, ColumnNames({}), True))

@@ -82,11 +82,45 @@ def test_label_maps_name_each_label(tmp_path):
     assert [example.labels for example in named] == [("joy", "love"), ("love",)]
 
 
-@pytest.mark.parametrize("labels", [[0, 1, 0], [True, False, False], "0 1 0"])
-def test_lists_of_0_and_1_are_refused(tmp_path, labels):
-    content = json.dumps({"text": "a", "labels": labels})
-    with pytest.raises(InputError, match="of 0 and 1; write the names of the labels"):
+@pytest.mark.parametrize("vector", [[0, 1, 0], [True, False, False], "0 1 0", "[0. 1. 0.]"])
+def test_vectors_need_names_of_their_places(tmp_path, vector):
+    content = json.dumps({"text": "a", "labels": vector})
+    with pytest.raises(InputError, match=r"of 0 and 1; name its 3 places .*--label_map=FILE"):
         read(tmp_path, "x.jsonl", content)
+    path = tmp_path / "x.jsonl"
+    columns = ColumnNames({}, label_names=("joy", "anger", "fear"))
+    (found,) = user_files.read_multilabel(str(path), columns, True)
+    assert found.labels == (("joy",) if vector == [True, False, False] else ("anger",))
+
+
+def test_vectors_of_two_labels_are_not_read_as_both(tmp_path):
+    content = "text\tlabels\na\t[0, 1]\nb\t[1, 1]\nc\t[0, 0]\n"
+    with pytest.raises(
+        InputError, match="line 2: labels is '?\\[0, 1\\]'?, of 0 and 1; name its 2"
+    ):
+        read(tmp_path, "x.tsv", content)
+    columns = ColumnNames({}, label_names=("joy", "anger"))
+    found = user_files.read_multilabel(f"{tmp_path}/x.tsv", columns, True)
+    assert [example.labels for example in found] == [("anger",), ("joy", "anger"), ()]
+    # Lists of numbers differ in length.
+    content = "text\tlabels\na\t[0, 1]\nb\t[1]\n"
+    assert labels_of(tmp_path, "y.tsv", content) == [("0", "1"), ("1",)]
+
+
+@pytest.mark.parametrize(
+    ("cell", "wanted"),
+    [
+        ("['joy' 'anger']", ("joy", "anger")),
+        ("['joy'\n 'anger']", ("joy", "anger")),
+        ("['joy, or so', 'anger']", ("joy, or so", "anger")),
+        ('["it\'s", "b"]', ("it's", "b")),
+        ("[don't, can't]", ("don't", "can't")),
+        ("[]", ()),
+    ],
+)
+def test_lists_as_programs_print_them(tmp_path, cell, wanted):
+    cell = cell.replace('"', '""')
+    assert labels_of(tmp_path, "x.csv", f'text,labels\na b,"{cell}"\nc,joy\n')[0] == wanted
 
 
 def test_labels_that_get_the_same_name_are_one(tmp_path):

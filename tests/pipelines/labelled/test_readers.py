@@ -262,8 +262,7 @@ def test_broken_rows_of_qqp_are_counted(tmp_path):
 def test_swag_and_keyed_choices(tmp_path):
     header = ",video-id,fold-ind,startphrase,sent1,sent2,gold-source,ending0,ending1,label"
     swag = write(tmp_path / "train.csv", f"{header}\n0,v,1,s,He sits.,He,gold,eats.,flies.,1\n")
-    assert multiple_choice.is_swag(swag)
-    (example,) = multiple_choice.read_swag(swag)
+    (example,) = multiple_choice.read_choices(swag, ColumnNames({}), True)
     assert (example.context, example.stem, example.choices, example.label) == (
         "He sits.", "He", ("eats.", "flies."), 1,
     )  # fmt: skip
@@ -302,13 +301,11 @@ def test_questions_with_keys_may_differ_in_their_choices(tmp_path):
 def test_choices_are_in_the_order_of_their_numbers(tmp_path):
     numbers = [*range(11)][::-1]
     row = ",".join(f"e{number}" for number in numbers)
-    for name, read in (
-        ("ending", multiple_choice.read_swag),
-        ("choice", lambda path: list(multiple_choice.read_choices(path, ColumnNames({}), True))),
-    ):
+    for name in ("ending", "choice"):
         header = ",".join(f"{name}{number}" for number in numbers)
         text = f"context,sent1,sent2,{header},label\nc,c,d,{row},2\n"
-        (example,) = read(write(tmp_path / f"{name}.csv", text))
+        path = write(tmp_path / f"{name}.csv", text)
+        (example,) = multiple_choice.read_choices(path, ColumnNames({}), True)
         assert example.choices == tuple(f"e{number}" for number in range(11))
         assert example.choices[example.label] == "e2"
 

@@ -64,3 +64,17 @@ def test_folders_may_have_any_name(tmp_path, name):
         write(folder / file, "")
         source = make(kind).source
         assert splits.find(str(folder), source.splits) == {"train": f"{folder}/{file}"}
+
+
+@pytest.mark.parametrize("dev", ["devel.tsv", "dev.tsv", "valid.tsv", "validation.txt"])
+def test_the_names_of_dev_files(tmp_path, dev):
+    """NCBI's tagged files, next to which train and dev are together in train_dev.tsv."""
+    for name in ("train.tsv", "train_dev.tsv", dev, "test.tsv"):
+        write(tmp_path / name, "x")
+    found = splits.find(str(tmp_path), make("ner").source.splits)
+    assert found == {
+        split: f"{tmp_path}/{name}"
+        for split, name in (("train", "train.tsv"), ("dev", dev), ("test", "test.tsv"))
+    }
+    found = splits.find(str(tmp_path), make("classification").source.splits)
+    assert found["dev"] == f"{tmp_path}/{dev}"

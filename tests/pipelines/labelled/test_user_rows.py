@@ -51,7 +51,7 @@ def test_words_spans_and_choices_of_users(tmp_path):
     assert next(multiple_choice.read_choices(table, ColumnNames({}), True)).choices == ("a", "b")
     assert [e.label for e in multiple_choice.read_choices(table, ColumnNames({}), True)] == [1, 1]
     bad = write(tmp_path / "d.tsv", "question\tchoice0\tchoice1\tlabel\nQ\ta\tb\tC\n")
-    with pytest.raises(InputError, match="line 2: the label 'C' names none of 2 choices; numbers"):
+    with pytest.raises(InputError, match="line 2: the label 'C' names none of 2 choices; write"):
         list(multiple_choice.read_choices(bad, ColumnNames({}), True))
 
 
