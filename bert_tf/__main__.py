@@ -44,7 +44,7 @@ COMMANDS = {
 }
 
 # Flags that a command gives to its module.
-PRESETS = {"train-embeddings": ("--task=embedding",)}
+PRESETS = {"train-embeddings": {"task": "embedding"}}
 
 
 def main() -> None:
@@ -67,8 +67,8 @@ def main() -> None:
     others = {
         command: module for command, (module, _) in COMMANDS.items() if command not in PRESETS
     }
-    arguments = [*PRESETS.get(name, ()), *rest]
-    command_line.run(f"{program} {name}", COMMANDS[name][0], arguments, others)
+    module, presets = COMMANDS[name][0], PRESETS.get(name, {})
+    command_line.run(f"{program} {name}", module, rest, others, presets)
 
 
 def _usage(program: str) -> str:

@@ -51,7 +51,9 @@ for command, (module, _) in __main__.COMMANDS.items():
         if name == command:
             flags.FLAGS.unparse_flags()
             try:
-                arguments.parse([*__main__.PRESETS.get(command, ()), *words], flags.FLAGS)
+                presets = __main__.PRESETS.get(command, {})
+                given = [f"--{name}={value}" for name, value in presets.items()]
+                arguments.parse([*given, *words], flags.FLAGS)
             except ValueError as error:
                 answers["errors"].append([index, str(error)])
 print(json.dumps(answers))

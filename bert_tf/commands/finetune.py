@@ -20,13 +20,28 @@ from typing import Any
 from absl import flags
 
 from bert_tf import tasks
-from bert_tf.commands.flag_texts import COLUMNS_HELP, ENCODING_HELP, HEADER_HELP, LABEL_MAP_HELP
+from bert_tf.commands.flag_texts import COLUMNS_HELP, HEADER_HELP, LABEL_MAP_HELP
 from bert_tf.finetuning.settings import FineTuningSettings, TaskRequest
+from pipelines.commands.shared_flags import EncodingFlags
 from pipelines.common import command_line, flag_types
 from pipelines.common.errors import InputError
 from pipelines.common.texts import counted
 
-_TASK = flags.DEFINE_list(
+
+class _TaskParser(flag_types.ChoiceParser):
+    """Parses kinds of tasks, each perhaps with a name of its own, as in topics=classification."""
+
+    def __init__(self) -> None:
+        super().__init__(tasks.kinds(), several=True)
+        self.placeholder = "A,B,..."
+
+    def read(self, part: str) -> str:
+        super().read(part.rpartition("=")[2])
+        return part
+
+
+_TASK = flags.DEFINE(
+    _TaskParser(),
     "task",
     None,
     "A task, NAME=TASK to give it another name, or several separated by commas, which share an "
@@ -66,7 +81,7 @@ _DEV_COLUMNS, _TEST_COLUMNS = (
     for name in ("dev", "test")
 )
 _HEADER = flags.DEFINE_bool("header", None, HEADER_HELP)
-_ENCODING = flags.DEFINE_string("encoding", "utf-8", ENCODING_HELP)
+_ENCODING = EncodingFlags()
 _LABEL_MAP = flags.DEFINE_list("label_map", [], LABEL_MAP_HELP)
 _SEARCH = flags.DEFINE(
     flag_types.NumberParser(float, minimum=0),
@@ -79,10 +94,6 @@ FineTuningSettings.define_flags()
 
 
 def _requests() -> tuple[TaskRequest, ...]:
-    if not any(_TASK.value):
-        raise InputError(
-            f"no task was named; use TASK= (--task), one of {', '.join(tasks.kinds())}."
-        )
     entries = [entry.rpartition("=") for entry in _TASK.value]
     places = _DATA.value
     if places and len(entries) == 1:

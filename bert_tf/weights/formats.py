@@ -71,14 +71,18 @@ def read(path: str | os.PathLike[str]) -> Bundle:
       InputError: There is no model, or it is damaged or inconsistent.
     """
     path = os.fspath(path)
+    found = find(path)
+    if not files.gfile.exists(path) and local_caches.find(path):
+        logging.info("%s: read from %s.", path, found)
+    return _READERS[detect(found)](found)
+
+
+def find(path: str) -> str:
+    """The folder of a model, or the prefix of a checkpoint, at a path as for `read`."""
     if not files.gfile.exists(path):
-        found = local_caches.find(path)
-        if found:
-            logging.info("%s: read from %s.", path, found)
-        path = found or path
+        path = local_caches.find(path) or path
     path = path if files.gfile.isdir(path) else _model_of(path)
-    path = sentence_transformers.encoder_folder(path.rstrip("/") or path)
-    return _READERS[detect(path)](path)
+    return sentence_transformers.encoder_folder(path.rstrip("/") or path)
 
 
 def folder_of(path: str) -> str:
