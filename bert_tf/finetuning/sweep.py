@@ -36,7 +36,7 @@ from bert_tf.training import (
 )
 from bert_tf.training.loop import TrainingDivergedError
 from bert_tf.training.settings import StrategyName
-from bert_tf.weights import Bundle, own
+from bert_tf.weights import Bundle, formats, own
 from pipelines.common import files, json_files
 from pipelines.common.errors import InputError
 from pipelines.labelled import tables
@@ -82,7 +82,9 @@ def finetune(
         settings = dataclasses.replace(settings, fixed_length=True)
         if any(tasks.make(request.kind).generation for request in settings.tasks):
             raise InputError("texts are not written on TPUs; fine-tune for them on GPUs or a CPU.")
-    # Before the model, which takes longer.
+    for model in filter(None, (settings.init, settings.teacher)):
+        formats.detect(formats.find(model))
+    # Before the weights, which take longer.
     examples = [read_examples(request, settings) for request in settings.tasks]
     bundle = weights.read(settings.init)
     tokenizer = bundle.tokenizer()
@@ -183,6 +185,7 @@ def _train(setup: Setup, start_time: float) -> dict[str, Any]:
         return {}
     chosen = _choose(results)
     report = _report(setup, results, chosen) | _keep(setup, chosen, run)
+    report["warnings"] += task_report.warnings_of(report, setup.data)
     # Runs count with the time of earlier processes too, all else with that of this one.
     around = time.perf_counter() - start_time - run_time
     report["seconds"] = around + sum(result["seconds"] for result in results)
@@ -326,7 +329,7 @@ def _keep(setup: Setup, chosen: RunResult, run: Run) -> dict[str, Any]:
         setup.bundle, config=setup.config, weights=found, tasks=descriptions
     )
     own.write(model, setup.output)
-    by_task = ("test_metrics", "test_baselines", "labels")
+    by_task = ("test_metrics", "test_baselines", "test_bag_of_words", "labels")
     compared = {}
     if setup.teacher:
         data = dataclasses.replace(setup.data[0], task=written[0][0])
@@ -357,7 +360,7 @@ def _report(setup: Setup, results: list[RunResult], chosen: RunResult) -> dict[s
                 for name in chosen["metrics"]
             },
         },
-        "baselines": task_report.baselines(data),
+        **task_report.without_model(data),
         "learning_rate": rate,
         "seed": chosen["seed"],
         "grid": [{k: value for k, value in r.items() if k in _GRID} for r in results],

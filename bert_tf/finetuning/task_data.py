@@ -1,6 +1,7 @@
 """The data of a task: files to examples to features."""
 
 import dataclasses
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -11,8 +12,10 @@ from bert_tf.finetuning.settings import FineTuningSettings, TaskRequest
 from bert_tf.tasks import Task, has_option, make
 from bert_tf.tasks.labels import LabelTask
 from bert_tf.tasks.reports import file_of
+from pipelines.common import files
 from pipelines.common.errors import InputError
-from pipelines.labelled import labels, splits, tables
+from pipelines.common.texts import listed
+from pipelines.labelled import labelled_lines, labels, splits, tables
 from pipelines.labelled.columns import ColumnNames
 from pipelines.labelled.features import Features
 from pipelines.labelled.schema import have_labels, label_of, text_of
@@ -106,10 +109,19 @@ def read_examples(request: TaskRequest, settings: FineTuningSettings) -> TaskExa
     task = make(request.kind, request.name, **_options(request, settings))
     task = dataclasses.replace(task, columns=request.columns)
     paths = _paths(request, task)
+    whole, by_column = paths.get("all") or paths.get("train"), False
+    if whole and len(paths) == 1 and task.source.named_columns:
+        parts_of_it = splits.in_column(whole, request.encoding)
+        by_column, paths = bool(parts_of_it), dict.fromkeys(parts_of_it, whole) or paths
     # All tasks share the named columns, except those whose files have fixed ones.
     named = len(settings.tasks) == 1 or task.source.named_columns
     several = len(settings.tasks) > 1
-    columns = {split: column_names(request, split if named else None, several) for split in paths}
+    columns = {
+        split: column_names(
+            request, split if named else None, several, split if by_column else None
+        )
+        for split in paths
+    }
     notes: dict[str, int] = {}
     parts = {
         split: read(task, path, split, columns[split], notes, labelled=True)
@@ -137,10 +149,25 @@ def read_examples(request: TaskRequest, settings: FineTuningSettings) -> TaskExa
     return TaskExamples(task, parts, inputs, notes)
 
 
-def column_names(request: TaskRequest, split: str | None, shared: bool = False) -> ColumnNames:
+def column_names(
+    request: TaskRequest, split: str | None, shared: bool = False, part: str | None = None
+) -> ColumnNames:
     """Finds the columns of a split; None: the files have fixed ones. See `ColumnNames`."""
-    columns = request.columns_of(split) if split else {}
-    return ColumnNames(columns, header=request.header, encoding=request.encoding, shared=shared)
+    return ColumnNames(
+        request.columns_of(split) if split else {},
+        header=request.header,
+        encoding=request.encoding,
+        shared=shared,
+        part=part,
+        label_names=request.label_names or _in_order(request.label_map),
+    )
+
+
+def _in_order(label_map: Sequence[tuple[str, str]]) -> tuple[str, ...]:
+    """The names of labels that count from 0 or 1, in their order; of others, none."""
+    names = dict(label_map)
+    first = 0 if "0" in names else 1
+    return tuple(names.get(str(first + number), "") for number in range(len(names)))
 
 
 def convert(read: TaskExamples, tokenizer: Tokenizer) -> TaskData:
@@ -186,7 +213,7 @@ def _is_test(split: str) -> bool:
 
 def _paths(request: TaskRequest, task: Task) -> dict[str, str]:
     """The file of each split: those that the user named, and of the others those of `data`."""
-    named = dict(request.files)
+    named = {split: _file_in(path, split) for split, path in request.files}
     if not request.data or task.source.splits.keys() <= named.keys():
         return named
     source = task.source
@@ -195,6 +222,16 @@ def _paths(request: TaskRequest, task: Task) -> dict[str, str]:
         del found["all"]
         logging.warning("%s is not read: --train names the training data.", request.data)
     return found | named
+
+
+def _file_in(path: str, split: str) -> str:
+    """A file that the user named, or that of texts in a folder that has one per column."""
+    if not files.gfile.isdir(path):
+        return path
+    words = f"{path.rstrip('/')}/{labelled_lines.WORDS}"
+    if files.gfile.exists(words):
+        return words
+    raise InputError(f"{path}: is a folder; name a file with --{split}, or the folder with --data.")
 
 
 def _with_label_names(
@@ -228,6 +265,7 @@ def read(
     if columns.chosen and not task.source.named_columns:
         raise InputError(f"--columns: the files of {task.kind} have columns of their own.")
     skipped: list[str] = []
+    columns.label_names = columns.label_names or _in_order(task.label_map)
     examples = task.source.read(path, split, labelled, columns, skipped)
     if not examples:
         raise InputError(f"{path}: has no examples.")
@@ -261,6 +299,14 @@ def _read_test(
 def count_problems(task: Task, examples: Sequence[Any], split: str, notes: dict[str, int]) -> None:
     """Counts in `notes` the examples that could not be learned from, and logs the first ones."""
     _count(notes, f"{split} examples with a problem", _problems(task, examples))
+    lacking: Counter[str] = Counter()
+    if task.labels:
+        lacking = Counter(x for e in examples for x in task.classes(e) - set(task.labels))
+    if lacking:
+        what = f"{split} labels that training lacks, which count as wrong"
+        notes[what] = lacking.total()
+        shown = [f"{label!r} ({count:,})" for label, count in lacking.most_common()]
+        logging.warning("%s: %s", what, listed(shown, _SHOWN))
 
 
 def _count(notes: dict[str, int], what: str, messages: list[str]) -> None:

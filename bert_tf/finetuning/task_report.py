@@ -32,13 +32,15 @@ def write_task(
       folder: where to write.
 
     Returns:
-      The task, with what was tuned on dev data, and its part of the report: `test_metrics` and
-      `test_baselines` by `split/metric`, `labels` (scores of each on dev), `warnings`.
+      The task, with what was tuned on dev data, and its part of the report: `test_metrics`,
+      `test_baselines` and `test_bag_of_words` by `split/metric`, `labels` (scores of each on dev),
+      `warnings`.
     """
     task = data.task
     report: dict[str, Any] = {
         "test_metrics": {},
         "test_baselines": {},
+        "test_bag_of_words": {},
         "labels": {},
         "warnings": [],
     }
@@ -51,7 +53,8 @@ def write_task(
         if split in data.test and split.labelled:
             scores = task.metrics(split.examples, predictions)
             report["test_metrics"] |= _prefixed(scores, f"{split.name}/")
-            report["test_baselines"] |= _prefixed(_baseline(data, split), f"{split.name}/")
+            for key, scores in _without_model(data, split).items():
+                report[f"test_{key}"] |= _prefixed(scores, f"{split.name}/")
         for name, text in task.files(split.examples, predictions, split.name).items():
             files.write_text(f"{folder}/{name}", text)
     return task, report
@@ -74,7 +77,7 @@ def _write_dev(task: Task, split: Split, predictions: Sequence[Any], folder: str
     if len(answers) > 1 or len(examples) < 2 or score == 1:
         return []
     remedies = "Train for longer (--epochs), with another --learning_rate, or with more examples"
-    if hasattr(task, "balanced"):
+    if not getattr(task, "balanced", True):
         remedies += "; if one label is much more frequent than the others, with --balanced"
     return [
         f"{task.name}: the model answers {min(answers) or '(none)'!r} to all {len(examples):,} "
@@ -82,19 +85,45 @@ def _write_dev(task: Task, split: Split, predictions: Sequence[Any], folder: str
     ]
 
 
-def baselines(data: Sequence[TaskData]) -> dict[str, float]:
-    """Scores of predictions without a model on dev data, by the names of the run's metrics."""
-    found: dict[str, float] = {}
+def without_model(data: Sequence[TaskData]) -> dict[str, dict[str, float]]:
+    """Scores on dev data without a model, by the names of the run's metrics.
+
+    Returns:
+      `baselines`, from the labels of the training data alone, and `bag_of_words`, from its words;
+      the latter only for tasks that have it.
+    """
+    found: dict[str, dict[str, float]] = {"baselines": {}, "bag_of_words": {}}
     for item in data:
         for split, prefix in item.scored(several=len(data) > 1):
-            found |= _prefixed(_baseline(item, split), prefix)
+            for key, scores in _without_model(item, split).items():
+                found[key] |= _prefixed(scores, prefix)
     return found
 
 
-def _baseline(data: TaskData, split: Split) -> dict[str, float]:
-    """Scores of predictions without a model on a split."""
-    guesses = data.task.baseline(data.train.examples, split.examples)
-    return data.task.metrics(split.examples, guesses)
+def _without_model(data: TaskData, split: Split) -> dict[str, dict[str, float]]:
+    """Scores without a model on a split."""
+    task, training = data.task, data.train.examples
+    guesses = {
+        "baselines": task.baseline(training, split.examples),
+        "bag_of_words": task.bag_of_words(training, split.examples),
+    }
+    return {key: task.metrics(split.examples, found) for key, found in guesses.items() if found}
+
+
+def warnings_of(report: Mapping[str, Any], data: Sequence[TaskData]) -> list[str]:
+    """Warns of each task whose model has a lower score on dev than the words alone."""
+    found = []
+    for item in data:
+        for _, prefix in list(item.scored(several=len(data) > 1))[:1]:
+            name = f"{prefix}{item.task.main_metric}"
+            words = report["bag_of_words"].get(name, 0.0)
+            if (score := report["metrics"]["median"][name]) < words:
+                found.append(
+                    f"{item.task.name}: {item.task.main_metric} on dev, {score:.4f}, is below the "
+                    f"{words:.4f} of TF-IDF with logistic regression. Start from a model that was "
+                    "pre-trained for longer, or on texts like these."
+                )
+    return found
 
 
 def _prefixed(scores: Mapping[str, float], prefix: str) -> dict[str, float]:
@@ -150,15 +179,17 @@ def summary(report: Mapping[str, Any]) -> str:
     lines = ["There was no dev data to score with."]
     if medians:
         each = "".join(f"{f'seed {s}':>10}" for s in seeds)
-        lines = [f"{'metric':32} {'median':>8} {'baseline':>9}{each}"]
+        words = "TF-IDF" if report["bag_of_words"] else ""
+        lines = [f"{'metric':32} {'median':>8} {'baseline':>9} {words:>9}{each}"]
     for name, median in medians.items():
         each = "".join(f"{metrics[name]:10.4f}" for metrics in seeds.values())
-        lines.append(f"{name:32} {median:8.4f} {report['baselines'][name]:9.4f}{each}")
+        lines.append(
+            _score_line("", name, median, report["baselines"], report["bag_of_words"]) + each
+        )
     for task, scores in report["test_metrics"].items():
         prefix = f"{task}/" if len(report["test_metrics"]) > 1 else ""
-        guessed = report["test_baselines"][task]
-        for name, value in scores.items():
-            lines.append(f"{prefix + name:32} {value:8.4f} {guessed[name]:9.4f}")
+        others = report["test_baselines"][task], report["test_bag_of_words"][task]
+        lines += [_score_line(prefix, name, value, *others) for name, value in scores.items()]
     for task, labels in report["labels"].items():
         if labels and len(labels) <= _MAX_LABELS:
             lines += _label_lines(task, labels)
@@ -174,6 +205,12 @@ def summary(report: Mapping[str, Any]) -> str:
     lines += [f"warning: {warning}" for warning in report["warnings"]]
     lines.append(f"learning rate {report['learning_rate']:g}, {report['seconds']:.0f} s")
     return "\n".join(lines)
+
+
+def _score_line(prefix: str, name: str, value: float, *others: Mapping[str, float]) -> str:
+    """A score next to those of the same name without a model, which some tasks lack."""
+    cells = (f"{scores[name]:9.4f}" if name in scores else f"{'':9}" for scores in others)
+    return f"{prefix + name:32} {value:8.4f} {' '.join(cells)}"
 
 
 def _label_lines(task: str, labels: Mapping[str, LabelScores]) -> list[str]:

@@ -373,6 +373,10 @@ class Task(abc.ABC):
     def baseline(self, training: Examples, examples: Examples) -> list[Any]:
         """Predictions without a model, from the labels of training examples alone."""
 
+    def bag_of_words(self, training: Examples, examples: Examples) -> list[Any]:
+        """Predictions from the words of the texts alone; empty if the shape has none."""
+        return []
+
     @abc.abstractmethod
     def answers(self, prediction: Any) -> Sequence[str]:
         """A prediction as text. A model whose predictions all have one answer learned nothing."""

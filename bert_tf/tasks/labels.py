@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 _FEW_LABELS = 20
 _FEW_EXAMPLES = 3  # per label, on average
+_RARE = 0.1  # fraction of the examples of a label
 _MANY_LABELS = 200
 _MOST_COMPARED = 2_000  # in a confusion matrix, which takes the square of that
 
@@ -61,9 +62,9 @@ class LabelTask(Task):
         return collections.Counter(label for example in examples for label in self.given(example))
 
     def label_values(self, examples: Examples) -> np.ndarray:
-        """The ids of all labels of examples, int64."""
+        """The ids of all labels of examples, int64; -1 for those that training lacks."""
         ids = {label: number for number, label in enumerate(self.labels)}
-        return np.array([ids[label] for e in examples for label in self.given(e)], np.int64)
+        return np.array([ids.get(label, -1) for e in examples for label in self.given(e)], np.int64)
 
     def weights(self, counts: Mapping[str, int], labels: Sequence[str]) -> tuple[float, ...]:
         """Weights of labels by the inverse of their counts, 1 if all are equal; empty if unused."""
@@ -73,20 +74,16 @@ class LabelTask(Task):
         return tuple((found.sum() / (np.maximum(found, 1) * len(found))).tolist())
 
     def check(self, examples: Examples) -> None:
-        """Checks that all labels occur in the training data.
+        """Checks that some labels occur in the training data; others count as wrong.
 
         Raises:
-          InputError: one does not. If either is a number, the message explains how to name labels.
+          InputError: none does. If either is a number, the message explains how to name labels.
         """
         super().check(examples)
-        known = set(self.labels)
-        for example in examples:
-            for label in set(self.given(example)) - known:
-                self._report_unknown(label, example.place)
-
-    def _report_unknown(self, label: str, place: str) -> None:
-        if not self.labels:
+        first = next((example for example in examples if self.given(example)), None)
+        if first is None or not self.labels or self.counted(examples).keys() & set(self.labels):
             return
+        label = self.given(first)[0]
         remedy = "Fix the file, or add such examples to the training data."
         if label.isdecimal() != self.labels[0].isdecimal():
             numbers = [label] if label.isdecimal() else self.labels
@@ -95,8 +92,9 @@ class LabelTask(Task):
                 f"Fine-tune with names for numbers: --label_map={pairs},... or --label_map=FILE."
             )
         raise InputError(
-            f"{place}: the {self.role.removesuffix('s')} {label!r} does not occur in the training "
-            f"data, which has {listed(list(map(repr, self.labels)), 20)}. {remedy}"
+            f"{first.place}: the {self.role.removesuffix('s')} {label!r} does not occur in the "
+            f"training data, which has {listed(list(map(repr, self.labels)), 20)}, nor does any "
+            f"other of the file. {remedy}"
         )
 
     def pairs(self, examples: Examples, predictions: Predictions) -> tuple[list[str], list[str]]:
@@ -114,7 +112,7 @@ class LabelTask(Task):
     def draw(self, figure: "Figure", examples: Examples, predictions: Predictions) -> None:
         """The confusion matrix of the labels; of thousands, of those that are confused most."""
         truth, guesses = self.pairs(examples, predictions)
-        labels = list(self.labels)
+        labels = [*self.labels, *sorted(set(truth) - set(self.labels))]
         if len(labels) > _MOST_COMPARED:
             pairs = zip(truth, guesses, strict=True)
             wrong = collections.Counter(name for pair in pairs if len({*pair}) > 1 for name in pair)
@@ -132,6 +130,32 @@ def label_scores(
         name: {"precision": float(p), "recall": float(r), "f1": float(f1), "count": int(count)}
         for name, p, r, f1, count in zip(names, *columns, strict=True)
     }
+
+
+def check_case(counts: Mapping[str, int], place: str, role: str) -> None:
+    """Checks that labels differ in more than their case; warns if they do not.
+
+    Raises:
+      InputError: one of few labels is rare next to its other form: a slip, whose examples would
+        count as wrong ever after. Two frequent forms may be meant, and large sets of tags have both
+        cases on purpose.
+    """
+    usual: dict[str, str] = {}
+    for label in sorted(counts, key=lambda label: -counts[label]):
+        usual.setdefault(label.casefold(), label)
+    forms = {label: usual[label.casefold()] for label in counts}
+    pairs = [(other, label) for label, other in forms.items() if label != other]
+    if not pairs:
+        return
+    shown = [f"{a!r} ({counts[a]:,}) and {b!r} ({counts[b]:,})" for a, b in pairs]
+    message = (
+        f"{file_of(place)}: the {role.removesuffix('s')}s {listed(shown, 3)} differ only in case. "
+        "To make them one, name all labels: --label_map="
+        f"{','.join(f'{label}={other}' for label, other in list(forms.items())[:_FEW_LABELS])}"
+    )
+    if len(counts) <= _FEW_LABELS and any(counts[b] < _RARE * counts[a] for a, b in pairs):
+        raise InputError(f"{message} (the same name twice keeps a label).")
+    logging.warning("%s", message)
 
 
 def check_labels(counts: Mapping[str, int], place: str, role: str, named: bool = False) -> None:

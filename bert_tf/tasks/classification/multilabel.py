@@ -10,7 +10,7 @@ import tensorflow as tf
 from bert_tf.tasks import plots, signatures
 from bert_tf.tasks.base import Batch, LabelScores, TaskFiles
 from bert_tf.tasks.classification.texts import TextTask, show_texts
-from bert_tf.tasks.labels import LabelTask, check_labels, label_scores
+from bert_tf.tasks.labels import LabelTask, check_case, check_labels, label_scores
 from bert_tf.tasks.reports import file_of
 from bert_tf.tasks.signatures import Arrays, Method, ServedModel, Signature, Tensors
 from pipelines.common.errors import InputError
@@ -65,6 +65,8 @@ class MultiLabel(LabelTask, TextTask):
         """Finds the labels, sorted, and their weights."""
         counts = self.counted(examples)
         check_labels(counts, examples[0].place, "labels", named="labels" in dict(self.columns))
+        if not self.label_map:
+            check_case(counts, examples[0].place, "labels")
         named = dict.fromkeys(name for _, name in self.label_map if name in counts)
         labels = tuple(named or sorted(counts))
         if not labels:
@@ -93,9 +95,10 @@ class MultiLabel(LabelTask, TextTask):
         return dataclasses.replace(self, thresholds=tuple(tuned))
 
     def label_column(self, examples: Examples) -> FeatureColumn:
-        """The ids of the labels of each example."""
-        counts = [len(self.given(example)) for example in examples]
-        return FeatureColumn(self.label_values(examples), np.cumsum([0, *counts]))
+        """The ids of the labels of each example, without those that training lacks."""
+        known = [[x for x in self.given(example) if x in self.labels] for example in examples]
+        ids = [self.labels.index(label) for labels in known for label in labels]
+        return FeatureColumn(np.array(ids, np.int64), np.cumsum([0, *map(len, known)]))
 
     def batch_labels(self, features: Features, rows: np.ndarray, size: int, length: int) -> Batch:
         """float32 [size, labels]: 1 for the labels of a row."""
@@ -153,14 +156,20 @@ class MultiLabel(LabelTask, TextTask):
         return [label for label, chosen in zip(self.labels, reached, strict=True) if chosen]
 
     def metrics(self, examples: Examples, predictions: Predictions) -> dict[str, float]:
-        """Micro and macro F1, and the fraction of examples with exactly the right labels."""
+        """Micro and macro F1, and the fraction of examples with exactly the right labels.
+
+        Labels that training lacks count as wrong.
+        """
         truth, guesses = self._indicators(examples), self._guesses(predictions)
-        hits = (truth & guesses).sum()
-        by_label = self.by_label(examples, predictions).values()
+        hits, given = (truth & guesses).sum(), self.counted(examples)
+        f1 = [scores["f1"] for scores in self.by_label(examples, predictions).values()]
+        lacking = given.keys() - set(self.labels)
+        extra = sum(given[label] for label in lacking)
+        known = [lacking.isdisjoint(self.given(example)) for example in examples]
         return {
-            "micro_f1": float(2 * hits / max(guesses.sum() + truth.sum(), 1)),
-            "macro_f1": float(np.mean([scores["f1"] for scores in by_label])),
-            "exact_match": float((truth == guesses).all(-1).mean()),
+            "micro_f1": float(2 * hits / max(guesses.sum() + truth.sum() + extra, 1)),
+            "macro_f1": float(np.sum(f1) / (len(f1) + len(lacking))),
+            "exact_match": float(((truth == guesses).all(-1) & known).mean()),
         }
 
     def baseline(self, training: Examples, examples: Examples) -> list[LabelProbabilities]:

@@ -12,8 +12,9 @@ import tensorflow as tf
 
 from bert_tf.tasks import reports, signatures
 from bert_tf.tasks.base import Batch
+from bert_tf.tasks.classification import bag_of_words
 from bert_tf.tasks.classification.texts import TextTask, glue_files, show_texts, text_files
-from bert_tf.tasks.labels import LabelTask, check_labels
+from bert_tf.tasks.labels import LabelTask, check_case, check_labels
 from bert_tf.tasks.signatures import (
     Arrays,
     Method,
@@ -66,6 +67,8 @@ class Classification(LabelTask, TextTask):
         """Finds the labels, sorted, and their weights."""
         counts = self.counted(examples)
         check_labels(counts, examples[0].place, "label", named="label" in dict(self.columns))
+        if not self.label_map:
+            check_case(counts, examples[0].place, "label")
         named = dict.fromkeys(name for _, name in self.label_map if name in counts)
         labels = self.labels or tuple(named or sorted(counts, key=_order))
         if len([label for label in labels if counts[label]]) < 2:
@@ -139,6 +142,13 @@ class Classification(LabelTask, TextTask):
         label = max(self.labels, key=lambda label: counts[label])
         certain = np.array([float(label == other) for other in self.labels])
         return [ClassPrediction(label, certain)] * len(examples)
+
+    def bag_of_words(self, training: Examples, examples: Examples) -> list[ClassPrediction]:
+        """The labels that logistic regression on TF-IDF predicts."""
+        if len(self.counted(training)) < 2:
+            return []
+        found = bag_of_words.predict(tuple(training), self.labels, tuple(examples))
+        return [ClassPrediction(self.labels[int(row.argmax())], row) for row in found]
 
     def answers(self, prediction: ClassPrediction) -> Sequence[str]:
         """The label."""

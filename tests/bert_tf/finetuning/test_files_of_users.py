@@ -184,7 +184,12 @@ def test_a_model_that_says_one_thing_only_is_told(init, tmp_path):
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
     report = json.loads((tmp_path / "out/report.json").read_text())
-    (warning,) = report["warnings"]
+    warning, below_words = report["warnings"]
+    assert below_words == (
+        f"classification: accuracy on dev, {report['metrics']['median']['accuracy']:.4f}, is below "
+        f"the {report['bag_of_words']['accuracy']:.4f} of TF-IDF with logistic regression. Start "
+        "from a model that was pre-trained for longer, or on texts like these."
+    )
     assert "so it has not learned to tell them apart" in warning
     assert f"warning: {warning}" in done.stdout
     assert warning not in done.stderr  # it is said once

@@ -6,11 +6,13 @@ import re
 
 import numpy as np
 import pytest
+from matplotlib import figure
 
 from bert_tf import tasks
 from bert_tf.finetuning import sweep, task_data
 from bert_tf.finetuning.settings import FineTuningSettings, TaskRequest
 from bert_tf.serving import file_prediction
+from bert_tf.tasks.tagging.task import TagsPrediction
 from pipelines.common.errors import InputError
 from pipelines.labelled.columns import ColumnNames
 from pipelines.labelled.schema import SpanExample, TextExample, WordsExample
@@ -192,7 +194,7 @@ def test_targets_of_a_source_are_not_split(tmp_path, tokens):
 
 
 def test_rows_of_a_file_that_is_not_scored_are_not_skipped(tmp_path, tokens):
-    for name, more in (("train", ""), ("dev", ""), ("test", "it\tis\t-\nso\tit\tunknown\n")):
+    for name, more in (("train", ""), ("dev", ""), ("test", "it\tis\t-\nso\tit\t\n")):
         rows = "".join(f"a {i}\tb\t{'yes' if i % 2 else 'no'}\n" for i in range(8))
         (tmp_path / f"{name}.tsv").write_text(f"sentence1\tsentence2\tlabel\n{rows}{more}")
     request = TaskRequest("pair", "pair", str(tmp_path))
@@ -247,3 +249,80 @@ def test_tokens_per_word_are_those_of_whole_texts(tmp_path, tokens, caplog, max_
     task_data.load(request, FineTuningSettings((request,), "none", max_length=max_length), tokens)
     pieces = len(tokens.tokenize(["the layer"]).to_list()[0])
     assert f"{pieces / 2:.2f} tokens per word, 0.00 % of them unknown" in caplog.text
+
+
+def test_labels_that_training_lacks_count_as_wrong(tmp_path, tokens, caplog):
+    for name, more in (("train", ""), ("dev", "so\todd\nso\todd\n"), ("test", "so\tother\n")):
+        rows = "".join(f"a {i}\t{'yes' if i % 2 else 'no'}\n" for i in range(8))
+        (tmp_path / f"{name}.tsv").write_text(f"text\tlabel\n{rows}{more}")
+    for kind, exact in (("classification", "accuracy"), ("multilabel", "exact_match")):
+        request = TaskRequest(kind, kind, str(tmp_path))
+        found = task_data.load(request, FineTuningSettings((request,), "none"), tokens)
+        assert found.task.labels == ("no", "yes") or kind == "multilabel"
+        assert found.notes["dev labels that training lacks, which count as wrong"] == 2
+        assert found.notes["test labels that training lacks, which count as wrong"] == 1
+        assert "count as wrong: 'odd' (2)" in caplog.text
+        for split, right in ((found.dev[0], 8 / 10), (found.test[0], 8 / 9)):
+            logits = [
+                10.0 * np.array([e.text_a[-1] in "02468", e.text_a[-1] in "13579"]) - 5
+                for e in split.examples
+            ]
+            guesses = found.task.predict(split.examples, split.features, logits)
+            scores = found.task.metrics(split.examples, guesses)
+            assert scores[exact] == pytest.approx(right)
+            # F1 of two labels is less than 1 only by what was guessed for a third, which has 0.
+            assert scores["macro_f1"] <= 2 / 3
+            found.task.draw(figure.Figure(), split.examples, guesses)
+    (tmp_path / "dev.tsv").write_text("text\tlabel\na\t1\nb\t0\n")
+    with pytest.raises(InputError, match=r"the label '1' does not occur .* --label_map=1=NAME"):
+        task_data.load(request, FineTuningSettings((request,), "none"), tokens)
+
+
+def test_tags_that_training_lacks_count_as_wrong(tmp_path, tokens):
+    for name, tag in (("train", "B-PER"), ("dev", "B-ORG"), ("test", "B-PER")):
+        (tmp_path / f"{name}.txt").write_text(f"the O\nlayer B-PER\n\ndeep {tag}\n\n" * 4)
+    request = TaskRequest("ner", "ner", str(tmp_path))
+    found = task_data.load(request, FineTuningSettings((request,), "none"), tokens)
+    (dev,) = found.dev
+    guesses = [TagsPrediction(("O", "B-PER")[: len(e.words)], np.ones(2)) for e in dev.examples]
+    guesses = [g if len(g.tags) == 2 else TagsPrediction(("B-PER",), np.ones(1)) for g in guesses]
+    scores = found.task.metrics(dev.examples, guesses)
+    assert scores["accuracy"] == pytest.approx(2 / 3) and scores["f1"] == pytest.approx(1 / 2)
+
+
+def test_a_column_with_the_split_of_each_row_is_followed(tmp_path, tokens, caplog):
+    caplog.set_level("INFO", logger="absl")
+    rows = [(f"a {i}", i % 2, ("train", "Validation", "test", "train")[i % 4]) for i in range(40)]
+    table = "".join(f"{text},{label},{split}\n" for text, label, split in rows)
+    (tmp_path / "data.csv").write_text(f"text,label,split\n{table}")
+    for place in (
+        {"data": f"{tmp_path}/data.csv"},
+        {"files": (("train", f"{tmp_path}/data.csv"),)},
+    ):
+        request = TaskRequest("classification", "x", **place)
+        found = task_data.load(request, FineTuningSettings((request,), "none"), tokens)
+        assert found.sizes == {"train": 20, "dev": 10, "test": 10}
+        assert {e.text_a for e in found.test[0].examples} == {f"a {i}" for i in range(2, 40, 4)}
+    assert "a column has the split of each row: train (20), dev (10), test (10)" in caplog.text
+
+
+def test_slots_and_intents_in_three_files(tmp_path, tokens):
+    """As SNIPS and ATIS are published."""
+    for split in ("train", "valid", "test"):
+        (tmp_path / split).mkdir()
+        (tmp_path / split / "seq.in").write_text("the layer\ndeep the layer\n" * 4)
+        (tmp_path / split / "seq.out").write_text("O B-thing\nO O B-thing\n" * 4)
+        (tmp_path / split / "label").write_text("Ask\nTell\n" * 4)
+    for kind, labels in (("classification", ("Ask", "Tell")), ("ner", ("B-thing", "O"))):
+        for place in (
+            {"data": str(tmp_path)},
+            {"files": tuple((s, f"{tmp_path}/{s}") for s in ("train", "test"))},
+        ):
+            request = TaskRequest(kind, kind, **place)
+            settings = FineTuningSettings((request,), "none", dev_fraction=0.0)
+            found = task_data.load(request, settings, tokens)
+            assert found.task.labels == labels and len(found.train.examples) == 8
+            assert found.test[0].labelled
+    request = TaskRequest("ner", "ner", files=(("train", str(tmp_path)),))
+    with pytest.raises(InputError, match=r"is a folder; name a file with --train, or the folder"):
+        task_data.load(request, settings, tokens)

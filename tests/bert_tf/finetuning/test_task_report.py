@@ -14,6 +14,7 @@ def test_joint_scores_of_test_data_name_their_tasks(names, expected):
         "metrics": {"by_seed": {"0": {}}, "median": {}},
         "test_metrics": {name: {"test/f1": 0.5} for name in names},
         "test_baselines": {name: {"test/f1": 0.25} for name in names},
+        "test_bag_of_words": {name: {} for name in names},
         "labels": {},
         "warnings": [],
         "notes": {},
@@ -28,6 +29,7 @@ def test_scores_of_labels_and_warnings_are_shown():
     report = {
         "metrics": {"by_seed": {"0": {"accuracy": 0.5}}, "median": {"accuracy": 0.5}},
         "baselines": {"accuracy": 0.75},
+        "bag_of_words": {"accuracy": 0.625},
         "test_metrics": {},
         "labels": {"mood": {"pos": {"precision": 1.0, "recall": 0.25, "f1": 0.4, "count": 1200}}},
         "warnings": ["look here"],
@@ -36,7 +38,7 @@ def test_scores_of_labels_and_warnings_are_shown():
         "seconds": 1.0,
     }
     lines = [line.split() for line in task_report.summary(report).split("\n")]
-    assert lines[1] == ["accuracy", "0.5000", "0.7500", "0.5000"]
+    assert lines[1] == ["accuracy", "0.5000", "0.7500", "0.6250", "0.5000"]
     assert lines[2] == ["mood,", "dev", "precision", "recall", "f1", "count"]
     assert lines[3] == ["pos", "1.0000", "0.2500", "0.4000", "1,200"]
     assert lines[4] == ["warning:", "look", "here"]

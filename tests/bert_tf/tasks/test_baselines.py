@@ -5,13 +5,17 @@ import dataclasses
 import numpy as np
 import pytest
 import scipy.special
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
 
 from bert_tf import tasks
 from bert_tf.tasks.classification.task import ClassPrediction
 from bert_tf.tasks.tagging.task import TagsPrediction
+from pipelines.common.errors import InputError
 from pipelines.labelled.schema import (
     AnswerSpan,
     ChoiceExample,
+    MultiLabelExample,
     SpanExample,
     TextExample,
     WordsExample,
@@ -105,3 +109,53 @@ def test_the_probabilities_of_a_guess_are_a_distribution():
     task = tasks.make("classification").fit(training)
     (guess,) = task.baseline(training, _texts("a"))
     assert guess.probabilities.sum() == 1 and scipy.special.entr(guess.probabilities).sum() == 0
+
+
+def _classified(*pairs):
+    return [TextExample(str(i), "x", text, label=label) for i, (text, label) in enumerate(pairs)]
+
+
+def test_words_and_pairs_of_words_are_what_a_model_is_compared_with():
+    training = _classified(
+        *(("a good film", "pos"), ("a bad film", "neg"), ("not good", "neg"), ("not bad", "pos"))
+        * 3
+    )
+    task = tasks.make("classification").fit(training)
+    found = task.bag_of_words(
+        training, dev := _classified(("so not bad", "pos"), ("a good one", "pos"))
+    )
+    assert task.metrics(dev, found)["accuracy"] == 1
+    vectorizer = TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True, token_pattern=r"\w+")
+    model = LogisticRegression(C=10).fit(
+        vectorizer.fit_transform([e.text_a for e in training]), [e.label for e in training]
+    )
+    wanted = model.predict_proba(vectorizer.transform([e.text_a for e in dev]))
+    assert np.abs(np.stack([each.probabilities for each in found]) - wanted).max() < 0.01
+    unspaced = _classified(
+        *(("今天天气很好真是好天气我们出去", "pos"), ("今天天气很坏真是坏天气我们回家", "neg")) * 3
+    )
+    (found, _) = task.bag_of_words(unspaced, _classified(("昨天天气很好", ""), ("?", "")))
+    assert found.label == "pos"
+    one = _classified(("a", "pos"), ("b", "pos"))
+    assert task.bag_of_words(one, dev) == []
+    assert tasks.make("regression").bag_of_words(one, dev) == []
+
+
+def test_labels_that_differ_in_case_alone_are_named(caplog):
+    many = ["NEGATIVE"] * 30 + ["negative"] * 12 + ["positive"] * 9
+    task = tasks.make("classification").fit(_texts(*many))
+    assert len(task.labels) == 3
+    assert "the labels 'NEGATIVE' (30) and 'negative' (12) differ only in case" in caplog.text
+    assert "--label_map=NEGATIVE=NEGATIVE,negative=NEGATIVE,positive=positive" in caplog.text
+    rare = ["NEGATIVE"] * 30 + ["negative"] * 2 + ["positive"] * 9
+    for kind in ("classification", "multilabel"):
+        examples = _texts(*rare)
+        if kind == "multilabel":
+            examples = [MultiLabelExample(e.key, e.place, "a", labels=(e.label,)) for e in examples]
+        with pytest.raises(
+            InputError, match=r"'negative' \(2\) differ only in case. .*same name tw"
+        ):
+            tasks.make(kind).fit(examples)
+        mapped = tuple((label, label) for label in sorted(set(rare)))
+        task = dataclasses.replace(tasks.make(kind), label_map=mapped).fit(examples)
+        assert task.labels == ("NEGATIVE", "negative", "positive")
