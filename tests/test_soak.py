@@ -2,6 +2,8 @@
 
 import json
 import random
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,10 +14,20 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import tensorflow as tf
 
-from benchmarks.soak import corruptions, kills, small_inputs, steps, table, trees
+from benchmarks.soak import (
+    corruptions,
+    kills,
+    mutations,
+    samples,
+    small_inputs,
+    steps,
+    table,
+    trees,
+)
 from benchmarks.soak import run as soak
 from benchmarks.soak.corruptions import Target
 from benchmarks.soak.outcomes import Outcome, Workspace
+from benchmarks.soak.samples import Sample
 from pipelines.common.errors import InputError
 from tests import commands
 
@@ -216,6 +228,36 @@ def test_a_kill_that_comes_too_late_does_not_count(available, monkeypatch):
     assert not kills._kill(attempt, random.Random(0))
 
 
+def test_mutated_files_are_read_or_refused(tmp_path):
+    """The first files of `make soak ARGS=--only=mutations`."""
+    samples.write(tmp_path / "samples")
+    found = mutations.run(Workspace(tmp_path, 0), 0, 120)
+    assert found.failures == ()
+    assert found.counts["files"] == 120 and found.counts["reported"] > 60 > found.counts["read"]
+
+
+@pytest.mark.parametrize(
+    ("read", "expected"),
+    [
+        (lambda path: None, ("read", None)),
+        (lambda path: 1 / 0, ("failed", "ZeroDivisionError: division by zero")),
+        (_refuse_copy("{folder}: is damaged."), ("reported", None)),
+        (_refuse_copy("is damaged."), ("reported", "the error does not name it: is damaged.")),
+    ],
+)
+def test_outcomes_of_mutated_files(tmp_path, read, expected):
+    assert mutations.outcome(Sample(tmp_path, read), tmp_path / "copy" / "a.txt") == expected
+
+
+def test_files_that_end_or_exhaust_a_process(tmp_path):
+    found = mutations.run(Workspace(tmp_path, 0), 0, 5, "tests.hostile_readers")
+    crash, hang, memory = found.failures
+    assert crash.startswith("1: crashed, status -6")
+    assert hang.startswith("2: took too long, status -14")
+    assert re.fullmatch(r"3: .*/mutations/3/a\.txt: took \d{9} bytes", memory)
+    assert found.counts == {"files": 5, "read": 3}
+
+
 def test_the_record_and_its_table(tmp_path):
     record = tmp_path / "soak.json"
     table.write(str(record), {"seed": 1}, {"kills": {"kills": 1200, "failures": []}})
@@ -264,7 +306,7 @@ def test_wrong_flags(flag, message, capsys):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("category", ["kills", "corruptions", "disks", "requests"])
+@pytest.mark.parametrize("category", ["kills", "corruptions", "disks", "requests", "mutations"])
 def test_a_case_of_each_category_succeeds(tmp_path, category):
     record = tmp_path / "soak.json"
     minutes = "0.2" if category == "requests" else "0.001"

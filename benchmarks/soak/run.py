@@ -53,7 +53,8 @@ CATEGORIES = {
     "kills": Category(0.5, concurrent=cores()),
     "corruptions": Category(0.2, concurrent=cores()),
     "disks": Category(0.15),
-    "requests": Category(0.15),
+    "requests": Category(0.1),
+    "mutations": Category(0.05, concurrent=cores()),
 }
 
 

@@ -19,6 +19,8 @@ _ROWS = {
               "one clear line; the next run ends with the same bits"),
     "requests": ("requests of 32 clients, of mixed lengths", "requests",
                  "the same answers as alone; constant memory"),
+    "mutations": ("tables, corpora, vectors and archives of other programs with changed bytes and "
+                  "sizes", "files", "read, or one clear line; at most 10 s and 1 GiB"),
 }  # fmt: skip
 
 

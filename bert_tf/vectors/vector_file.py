@@ -80,9 +80,12 @@ class VectorFile:
             self.settings = EmbeddingSettings.described(found["settings"])
         except (KeyError, TypeError, ValueError) as error:
             raise InputError(f"{description}: its settings are damaged.") from error
-        if sizes(formats.vector_paths(self._kind, path)) != found["bytes"]:
-            raise self._damaged()
         self.rows, self.model = found["rows"], found["model"]
+        values = self.rows * self.width  # each takes a byte, at least
+        if sizes(formats.vector_paths(self._kind, path)) != found["bytes"] or not (
+            0 < values <= sum(found["bytes"])
+        ):
+            raise self._damaged()
 
     def _damaged(self) -> InputError:
         return InputError(
@@ -120,12 +123,11 @@ class VectorFile:
 
     def _array_blocks(self, size: int) -> Iterator[np.ndarray]:
         with files.open_binary(self.path) as file:
-            np.lib.format.read_magic(file)
-            shape, by_column, dtype = np.lib.format.read_array_header_1_0(file)
-            if shape != (self.rows, self.width) or by_column or dtype != np.dtype("<f4"):
+            head, _ = formats.vector_heads(self._kind, self.rows, self.width)
+            if file.read(len(head)) != head:
                 raise self._damaged()
-            while data := file.read(size * self.width * dtype.itemsize):
-                yield np.frombuffer(data, dtype).reshape(-1, self.width)
+            while data := file.read(size * self.width * 4):
+                yield np.frombuffer(data, "<f4").reshape(-1, self.width)
 
     def _parsed_blocks(self, size: int) -> Iterator[np.ndarray]:
         decoder = msgspec.json.Decoder(_Vector)

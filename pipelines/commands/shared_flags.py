@@ -67,11 +67,15 @@ class CorpusFlags:
             "format",
             "auto",
             "Format of the files. sentences: a sentence per line, a blank line between documents; "
-            "prose: a document per file; jsonl: a document per line of JSON; parquet, arrow: a "
-            "document per row; wet: texts of Common Crawl. auto: detected for each file.",
+            "prose: a document per file; jsonl: a document per line of JSON; wikiextractor: a "
+            "document per <doc>; parquet, arrow: a document per row; wet: texts of Common Crawl. "
+            "auto: detected for each file.",
         )
         self._text_field = flags.DEFINE_string(
-            "text_field", "text", "Field of JSON Lines, or column of tables, that has the text."
+            "text_field",
+            "text",
+            "Field of JSON Lines, or column of tables, that has the text. Several, separated by "
+            "commas: the first that a row has, for files of different fields.",
         )
         self._utf8_errors = _define_utf8_errors()
 

@@ -17,6 +17,9 @@ _STANDARD: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, 
 _ARCHIVES = (".zip", ".7z", ".rar", ".tar", ".tgz", ".tbz2", ".txz", ".tzst")
 ENDINGS = (*_STANDARD, ".zst")
 _BLOCK = 1 << 20
+# Text compresses to a third or a thirtieth, but some kilobytes can be made to hold gigabytes.
+_MAX_RATIO = 200
+_MIN_LIMIT = 1 << 20  # bytes that any file may unpack to
 
 
 def is_compressed(path: str) -> bool:
@@ -39,8 +42,8 @@ def open_unpacked(path: str) -> Iterator[BinaryIO]:
     """Opens a plain or compressed file for reading its bytes.
 
     Raises:
-      InputError: The file is missing or is an archive of several, its compressed data is damaged,
-        or zstd needs a package that is not installed.
+      InputError: The file is missing or is an archive of several, its compressed data is damaged or
+        exceeds an `UnpackedSize`, or zstd needs a package that is not installed.
     """
     if name_unpacked(path.lower()).endswith(_ARCHIVES):
         raise InputError(f"{path}: is an archive; unpack it, and name its files.")
@@ -50,7 +53,8 @@ def open_unpacked(path: str) -> Iterator[BinaryIO]:
             return
         try:
             with _unpacked(path, file) as unpacked:
-                yield unpacked
+                counted = _Counted(unpacked, UnpackedSize(path))
+                yield io.BufferedReader(counted, _BLOCK)
         except (EOFError, zlib.error, lzma.LZMAError, OSError) as error:
             if isinstance(error, OSError) and error.errno is not None:
                 raise  # of the disk or the network
@@ -64,8 +68,41 @@ def _unpacked(path: str, file: BinaryIO) -> BinaryIO:
     for kind, opened in _STANDARD.items():
         if path.lower().endswith(kind):
             return cast(BinaryIO, opened(file))
-    arrow = optional.load("pyarrow", "tables")
-    return io.BufferedReader(arrow.CompressedInputStream(file, "zstd"))
+    return optional.load("pyarrow", "tables").CompressedInputStream(file, "zstd")
+
+
+class UnpackedSize:
+    """Counts the bytes of a file's content, at most 200 for each byte of the file, or 1 MiB."""
+
+    def __init__(self, path: str):
+        self._path = path
+        self._left = max(_MIN_LIMIT, _MAX_RATIO * files.gfile.stat(path).length)
+
+    def add(self, count: int) -> None:
+        """Counts more bytes; raises an InputError if there are too many."""
+        self._left -= count
+        if self._left < 0:
+            raise InputError(
+                f"{self._path}: its content is more than {_MAX_RATIO} times as large as the file, "
+                "which may be meant to exhaust the memory. If you trust it, write the content to a "
+                "file that is not compressed (.txt, .csv or .jsonl)."
+            )
+
+
+class _Counted(io.RawIOBase):
+    """An unpacked file of which the size is counted."""
+
+    def __init__(self, file: BinaryIO, size: UnpackedSize):
+        self._file, self._size = file, size
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        found = self._file.read(len(buffer))
+        self._size.add(len(found))
+        buffer[: len(found)] = found
+        return len(found)
 
 
 def read_unpacked(path: str) -> bytes:

@@ -13,6 +13,7 @@ SAMPLE_BYTES = 1 << 18  # of a file
 _BEGINS_OBJECT = re.compile(r'\{\s*"(?:[^"\\]|\\.)*"\s*:')
 _BEGINS_JSON = re.compile(rf"(?:\[\s*)?{_BEGINS_OBJECT.pattern}")  # perhaps in a list
 _PARAGRAPH_CHARACTERS = 150
+_BEGINS_ARTICLE = re.compile('<doc id=".*>')
 
 
 def format_of(head: bytes, path: str) -> str:
@@ -35,6 +36,8 @@ def format_of(head: bytes, path: str) -> str:
     is_cut = len(head) == SAMPLE_BYTES and len(filled) == 1
     if filled and (_BEGINS_OBJECT.match(filled[0]) if is_cut else _is_json_object(filled[0])):
         return "jsonl"
+    if filled and _BEGINS_ARTICLE.fullmatch(filled[0]):
+        return "wikiextractor"
     if _BEGINS_JSON.match("".join(filled[:3])):
         raise InputError(
             f"{path}: is JSON, but not an object per line; write one per line (jq -c '.[]' for a "

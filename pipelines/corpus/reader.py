@@ -6,6 +6,7 @@ Files are local or on a bucket, and may be compressed. Their formats are:
   between documents;
 * `prose`: one document per file, split into sentences by `pipelines.corpus.sentences`;
 * `jsonl`: JSON Lines, one document per line, its prose in a text field;
+* `wikiextractor`: articles between <doc> and </doc>, as WikiExtractor writes them without --json;
 * those of `pipelines.corpus.records`: tables and texts from the web.
 
 A corpus is cut into ranges that are read independently, so that workers can share it.
@@ -16,10 +17,11 @@ import contextlib
 import dataclasses
 import itertools
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import BinaryIO
 
-from pipelines.common import compressed, files, json_files, path_lists
+
+from pipelines.common import compressed, files, json_files, path_lists, texts
 from pipelines.common.errors import InputError
 from pipelines.corpus import FORMATS, detection, records, sentences
 
@@ -62,8 +64,13 @@ class FileRange:
 class ReadOptions:
     """How text is read."""
 
-    text_field: str = "text"  # of JSON Lines and tables
+    text_field: str = "text"  # of JSON Lines and tables; several are separated by commas
     utf8_errors: str = "strict"  # "replace": invalid bytes become U+FFFD, NUL bytes are removed
+
+    @property
+    def text_fields(self) -> tuple[str, ...]:
+        """Names of the field of a text, of which the first one counts that is there."""
+        return self.text_field, *self.text_field.split(",")
 
 
 def open_corpus(patterns: str, file_format: str = "auto") -> list[CorpusFile]:
@@ -128,9 +135,9 @@ def read_sections(file_range: FileRange, options: ReadOptions) -> Iterator[Secti
     """Yields the documents of a range, long ones in several sections.
 
     Raises:
-      InputError: the file has bytes that are not UTF-8, a NUL byte, a line longer than
-        MAX_LINE_BYTES, or a line of JSON that is malformed or lacks the text field; or as in
-        `records.documents`.
+      InputError: the file has bytes that are not UTF-8, a NUL byte, a line or an article longer
+        than MAX_LINE_BYTES, a line of JSON that is malformed or lacks the text field, or text
+        between articles; or as in `records.documents`.
     """
     lines = _Lines(file_range, options)
     documents: Iterator[Iterable[str]]
@@ -140,8 +147,10 @@ def read_sections(file_range: FileRange, options: ReadOptions) -> Iterator[Secti
         documents = _sentence_documents(lines)
     elif file_range.format == "prose":
         documents = iter([_prose_sentences(lines)])
+    elif file_range.format == "wikiextractor":
+        documents = _articles(lines)
     else:
-        documents = _json_documents(lines, options.text_field)
+        documents = _json_documents(lines, options.text_fields)
     ordinal = 0
     for document in documents:
         place = (file_range.file_index, file_range.start, ordinal)
@@ -218,13 +227,42 @@ def _record_documents(file_range: FileRange, options: ReadOptions) -> Iterator[l
     groups = file_range.start, file_range.end
     replace = options.utf8_errors == "replace"
     found = records.documents(
-        file_range.path, file_range.format, groups, options.text_field, replace
+        file_range.path, file_range.format, groups, options.text_fields, replace
     )
     for _, text in found:
         yield sentences.prose_sentences(text.strip(), unwrap=False)
 
 
-def _json_documents(lines: "_Lines", text_field: str) -> Iterator[list[str]]:
+def _articles(lines: "_Lines") -> Iterator[list[str]]:
+    """The texts between <doc> and </doc>; their <, > and & are written as in HTML."""
+    article: list[str] | None = None
+    elsewhere = lines.file_range.start > 0  # up to the first <doc>, they are of the range before
+    size = 0
+    for line in lines:
+        tag = line.strip()
+        if tag.startswith("<doc ") and article is None:
+            if lines.past_end:
+                return
+            article, elsewhere, size = [], False, 0
+        elif tag == "</doc>" and article is not None:
+            text = "".join(article).replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
+            yield sentences.prose_sentences(text.strip(), unwrap=False)
+            article = None
+        elif article is not None:
+            article.append(f"{line}\n")
+            size += len(line) + 1
+            if size > MAX_LINE_BYTES:
+                raise InputError(
+                    f"{lines.place()}: an article of more than {MAX_LINE_BYTES / 1e6:.0f} MB; is a "
+                    "</doc> missing? Otherwise give --format=prose."
+                )
+        elif tag and not elsewhere:
+            raise InputError(f"{lines.place()}: {tag[:40]!r} is neither <doc> nor in an article.")
+    if article is not None:
+        raise InputError(f"{lines.place()}: the last article has no </doc>; is the file complete?")
+
+
+def _json_documents(lines: "_Lines", text_fields: Sequence[str]) -> Iterator[list[str]]:
     for line in lines:
         if lines.past_end:
             return
@@ -235,14 +273,28 @@ def _json_documents(lines: "_Lines", text_field: str) -> Iterator[list[str]]:
         except InputError:
             json_files.parse(line, lines.place(), finite=False)  # finding the line number is slow
             raise
-        if not isinstance(record, dict) or text_field not in record:
+        known = record if isinstance(record, dict) else {}
+        text_field = next((field for field in text_fields if field in known), None)
+        if text_field is None:
             raise InputError(
-                f"{lines.place()}: no field {text_field!r}; name it with --text_field."
+                f"{lines.place()}: no field {text_fields[0]!r}; name it with --text_field, and "
+                "those of other files after a comma, as in --text_field=text,body."
             )
         text = record[text_field] or ""  # null is an empty text, as in tables
         if not isinstance(text, str):
             raise InputError(f"{lines.place()}: field {text_field!r} is not a string.")
         yield sentences.prose_sentences(text.strip(), unwrap=False)
+
+
+def _remedy(data: bytes) -> str:
+    """What to do about bytes that are not UTF-8: among letters that are, they are damaged."""
+    text = data.decode("utf-8", "replace")
+    bad = text.count("\ufffd")
+    good = len(text) - bad - sum(map(text.count, map(chr, range(128))))
+    replace = "read such bytes as U+FFFD with --utf8_errors=replace"
+    if good > 2 * bad:
+        return f"{good:,} other letters near it are, so it is damaged: {replace}"
+    return f"{texts.TO_UTF8}; or, if a few bytes are damaged, {replace}"
 
 
 class _Lines:
@@ -333,8 +385,7 @@ class _Lines:
         except UnicodeDecodeError as error:
             raise InputError(
                 f"{self._place_of(data, position, error.start)}: byte "
-                f"0x{data[error.start]:02x} is not UTF-8. Convert the file, or read bad bytes "
-                "as U+FFFD with --utf8_errors=replace."
+                f"0x{data[error.start]:02x} is not UTF-8; {_remedy(data)}."
             ) from error
 
     def _place_of(self, data: bytes, position: int, at: int) -> str:

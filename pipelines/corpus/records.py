@@ -1,7 +1,7 @@
 """Documents of tables (Parquet, Arrow) and of texts from the web (WET files of Common Crawl)."""
 
-from collections.abc import Iterator
-from typing import Any, BinaryIO
+from collections.abc import Iterator, Sequence
+from typing import BinaryIO
 
 from pipelines.common import arrow_tables, compressed, optional
 from pipelines.common.arrow_tables import EXTRA
@@ -9,7 +9,9 @@ from pipelines.common.errors import InputError
 
 _FORMATS = {".parquet": "parquet", ".arrow": "arrow", ".wet": "wet"}
 FORMATS = tuple(_FORMATS.values())
-_ROWS = 256  # in memory at once
+# Bounds of texts from the web; Common Crawl keeps 1 MiB of each.
+_MAX_RECORD = 1 << 26  # bytes
+_MAX_FIELDS, _MAX_HEADER = 1000, 1 << 16  # before a record, and bytes of each
 
 
 def format_of(path: str) -> str | None:
@@ -39,7 +41,7 @@ def cuts(path: str, file_format: str, range_bytes: int) -> list[tuple[int, int]]
 
 
 def documents(
-    path: str, file_format: str, groups: tuple[int, int], field: str, replace: bool
+    path: str, file_format: str, groups: tuple[int, int], fields: Sequence[str], replace: bool
 ) -> Iterator[tuple[str, str]]:
     """Yields the place and the text of each document, in the order of the file.
 
@@ -47,14 +49,14 @@ def documents(
       path: the file.
       file_format: one of FORMATS.
       groups: a range of `cuts`.
-      field: the column of the texts in tables.
+      fields: names of the column of the texts in tables; the first that a file has.
       replace: whether invalid bytes become U+FFFD, and NUL characters are removed.
 
     Raises:
       InputError: the file is damaged or of another kind, or has no such column of texts, or a
         package that reads it is not installed.
     """
-    found = _web_texts(path) if file_format == "wet" else _rows(path, file_format, groups, field)
+    found = _web_texts(path) if file_format == "wet" else _rows(path, file_format, groups, fields)
     for place, data in found:
         try:
             text = data.decode("utf-8", "replace" if replace else "strict")
@@ -69,65 +71,61 @@ def documents(
 
 
 def _rows(
-    path: str, file_format: str, groups: tuple[int, int], field: str
+    path: str, file_format: str, groups: tuple[int, int], fields: Sequence[str]
 ) -> Iterator[tuple[str, bytes]]:
     """The texts of a table, empty where there is none."""
     binary = optional.load("pyarrow", EXTRA).large_binary()
     chosen = range(*groups) if file_format == "parquet" else None
-    with arrow_tables.open_rows(path, file_format, _ROWS, chosen, field) as (schema, batches):
-        _check_column(schema, field, path)
-        texts = (x for batch in batches for x in batch.column(field).cast(binary).to_pylist())
+    with arrow_tables.open_texts(path, file_format, fields, chosen) as batches:
+        texts = (text for batch in batches for text in batch.cast(binary).to_pylist())
         for number, text in enumerate(texts, 1):
             yield f"{path}: row {number} (of groups from {groups[0]})", text or b""
 
 
-def _check_column(schema: Any, field: str, path: str) -> None:
-    """Raises InputError unless a table has a column of texts of this name."""
-    arrow = optional.load("pyarrow", EXTRA)
-    known = schema.names
-    if field not in known:
-        raise InputError(
-            f"{path}: no column {field!r}; name one of {', '.join(known)} with --text_field."
-        )
-    kind = schema.field(field).type
-    types = arrow.types
-    if not (types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)):
-        raise InputError(f"{path}: column {field!r} has no texts, but values of type {kind}.")
-
-
-class _Stream:
-    """A compressed file for warcio, which takes the EOFError of a truncated one for its end."""
-
-    def __init__(self, path: str, file: BinaryIO):
-        self._path, self._file = path, file
-
-    def read(self, size: int = -1) -> bytes:
-        """Reads up to `size` bytes; raises InputError if the file is truncated."""
-        try:
-            return self._file.read(size)
-        except EOFError as error:
-            raise InputError(f"{self._path}: is truncated ({error}); download it again.") from error
-
-
 def _web_texts(path: str) -> Iterator[tuple[str, bytes]]:
-    """The texts of a WET file, one for each page."""
-    reader = optional.load("warcio.archiveiterator", EXTRA)
-    errors = optional.load("warcio.exceptions", EXTRA)
+    """The texts of a WET file, one for each page (WARC 1.1, section 4)."""
     with compressed.open_unpacked(path) as file:
-        try:
-            stream = _Stream(path, file)
-            for number, record in enumerate(reader.ArchiveIterator(stream), 1):
-                place = f"{path}: record {number}"
-                if record.rec_type == "response":
-                    raise InputError(
-                        f"{place}: is a page with its markup; use the WET file, which has the text."
-                    )
-                if record.rec_type == "conversion":
-                    data = record.content_stream().read()
-                    if len(data) != int(record.rec_headers.get_header("Content-Length", -1)):
-                        raise InputError(f"{place}: the file is truncated; download it again.")
-                    yield place, data
-        except InputError:
-            raise
-        except (errors.ArchiveLoadFailed, ValueError) as error:
-            raise InputError(f"{path}: is not a web archive that can be read ({error}).") from error
+        number = 0
+        while line := file.readline(_MAX_HEADER):
+            if not line.strip():  # two blank lines end a record
+                continue
+            number += 1
+            place = f"{path}: record {number}"
+            if not line.startswith(b"WARC/"):
+                raise InputError(
+                    f"{place}: does not begin with WARC/1.0, so the file is not a web archive or "
+                    "is damaged; download it again."
+                )
+            headers = _web_headers(file, place)
+            data = file.read(_record_size(headers.get(b"content-length", b""), place))
+            if len(data) != int(headers[b"content-length"]):
+                raise InputError(f"{place}: the file is truncated; download it again.")
+            if headers.get(b"warc-type") == b"response":
+                raise InputError(
+                    f"{place}: is a page with its markup; use the WET file, which has the text."
+                )
+            if headers.get(b"warc-type") == b"conversion":
+                yield place, data
+
+
+def _web_headers(file: BinaryIO, place: str) -> dict[bytes, bytes]:
+    """The fields before a record, with names in lower case."""
+    fields = {}
+    for _ in range(_MAX_FIELDS):
+        line = file.readline(_MAX_HEADER)
+        if not line.strip():
+            return fields
+        name, _, value = line.partition(b":")
+        fields[name.strip().lower()] = value.strip()
+    raise InputError(f"{place}: has more than {_MAX_FIELDS} header fields; download it again.")
+
+
+def _record_size(digits: bytes, place: str) -> int:
+    if not digits.isdigit():
+        raise InputError(f"{place}: has no Content-Length; download the file again.")
+    if len(digits) > len(str(_MAX_RECORD)) or int(digits) > _MAX_RECORD:
+        raise InputError(
+            f"{place}: has {digits[:20].decode()} bytes, and a text from the web at most "
+            f"{_MAX_RECORD:,}; remove the record."
+        )
+    return int(digits)

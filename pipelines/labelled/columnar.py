@@ -11,7 +11,6 @@ from pipelines.common.texts import counted
 from pipelines.labelled.table_rows import TableRow
 from pipelines.labelled.text_lines import ending
 
-_BATCH = 1024  # rows of a Parquet file that are in memory
 _FORMATS = {".parquet": "Parquet", ".arrow": "Arrow"}
 ENDINGS = tuple(_FORMATS)
 # Names of the first of several files; the number of a Parquet file may be followed by a checksum.
@@ -26,7 +25,7 @@ def read(path: str) -> Iterator[TableRow]:
       InputError: the file is damaged, or the library that reads it is not installed.
     """
     name = _FORMATS[ending(path)]
-    with arrow_tables.open_rows(path, name, _BATCH) as (schema, batches):
+    with arrow_tables.open_rows(path, name) as (schema, batches):
         names = _label_names(schema, path)
         rows = (row for batch in batches for row in _rows(batch, path))
         for number, row in enumerate(rows, 1):

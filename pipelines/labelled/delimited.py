@@ -7,14 +7,15 @@ import itertools
 import os
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 from pipelines.common.errors import InputError
 from pipelines.labelled.layout import FileLayout
 from pipelines.labelled.table_rows import TableRow
 from pipelines.labelled.text_lines import ending, read_lines
 
-csv.field_size_limit(sys.maxsize)
 _SAMPLE = 20  # lines that the delimiter is found in
 _HEAD = 1001  # lines of a table that decide whether the first one is a header
 # Delimiters, and the formats that they make.
@@ -156,9 +157,18 @@ def _have_quotes(lines: Iterable[str]) -> bool:
 
 def _split(line: str, mark: str) -> list[str]:
     try:
-        return next(csv.reader([line.replace("\r", " ")], delimiter=mark), [])
+        return _next_row(csv.reader([line.replace("\r", " ")], delimiter=mark)) or []
     except csv.Error:
         return []
+
+
+def _next_row(reader: Any) -> list[str] | None:
+    """The next row, of cells of any length; the limit of the process is left as it was."""
+    limit = csv.field_size_limit(sys.maxsize)
+    try:
+        return next(reader, None)
+    finally:
+        csv.field_size_limit(limit)
 
 
 def _without_blank_end(rows: Iterator[tuple[int, list[str]]]) -> Iterator[tuple[int, list[str]]]:
@@ -185,7 +195,7 @@ def _csv_cells(lines: Iterable[str], path: str, mark: str = ",") -> Iterator[tup
     reader = csv.reader(itertools.chain.from_iterable(split), delimiter=mark, strict=True)
     end = 0
     try:
-        for cells in reader:
+        while (cells := _next_row(reader)) is not None:
             number, end = end + 1, reader.line_num
             yield number, cells
     except csv.Error as error:
@@ -213,8 +223,8 @@ def _table_rows(
                     "separate them with commas in a .csv, with tabs in a .tsv."
                 )
             # Several columns may have no name: these cannot be selected.
-            twice = next((name for name in columns if name and columns.count(name) > 1), None)
-            if twice is not None:
+            (twice, count), *_ = Counter(filter(None, columns)).most_common(1) or [("", 0)]
+            if count > 1:
                 raise InputError(f"{place}: has two columns {twice!r}; rename or remove one.")
             continue
         if values == [""] and len(columns) > 1:

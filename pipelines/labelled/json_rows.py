@@ -44,9 +44,11 @@ def _values(lines: Iterator[str], path: str) -> Iterator[tuple[str, Any]]:
     if split_part(path)[1] is not None:
         return _json_items("".join(lines), path)
     head: list[str] = []  # up to the second line that is not blank
+    filled = 0
     for line in lines:
         head.append(line)
-        if sum(not line.isspace() for line in head) == 2:
+        filled += not line.isspace()
+        if filled == 2:
             break
     first, *more = [line.strip() for line in head if not line.isspace()] or [""]
     whole = itertools.chain(head, lines)

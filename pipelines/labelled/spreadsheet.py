@@ -1,15 +1,16 @@
 """Cells of Excel workbooks."""
 
+import io
 import zipfile
 from collections.abc import Iterator
 from typing import Any
-from xml.etree import ElementTree
 
-from pipelines.common import files, optional
+from pipelines.common import compressed, files, optional
 from pipelines.common.errors import InputError
 from pipelines.labelled.table_rows import without_empty_end
 from pipelines.labelled.text_lines import split_part
 
+_EMPTY = 4  # bytes that an empty row or cell counts for
 ENDINGS = (".xlsx", ".xls")  # the second is an older format, which is refused with the remedy
 
 
@@ -39,21 +40,30 @@ def cells(path: str) -> Iterator[tuple[int, list[str]]]:
 def sheets(path: str) -> dict[str, list[list[str]]]:
     """Returns the rows of each sheet of a workbook that has any; raises InputError."""
     reader = optional.load("openpyxl", "tables")
-    with files.open_binary(path) as file:
-        try:
-            workbook = reader.load_workbook(file, read_only=True, data_only=True)
-            found = {sheet.title: _rows(sheet) for sheet in workbook.worksheets}
-        except (zipfile.BadZipFile, KeyError, ValueError, ElementTree.ParseError) as error:
-            raise InputError(
-                f"{path}: is not an .xlsx workbook that can be read ({error}); open it in a "
-                "spreadsheet program, and save it as .xlsx or .csv."
-            ) from error
+    size = compressed.UnpackedSize(path)
+    file = io.BytesIO(files.read_whole(path))
+    try:
+        with zipfile.ZipFile(file) as archive:
+            size.add(sum(entry.file_size for entry in archive.infolist()))
+        workbook = reader.load_workbook(file, read_only=True, data_only=True)
+        found = {sheet.title: _rows(sheet, size) for sheet in workbook.worksheets}
+    except (InputError, MemoryError):
+        raise
+    except Exception as error:  # openpyxl raises whatever a damaged file leads to
+        raise InputError(
+            f"{path}: is not an .xlsx workbook that can be read ({error}); open it in a "
+            "spreadsheet program, and save it as .xlsx or .csv."
+        ) from error
     return {name: rows for name, rows in found.items() if any(rows)}
 
 
-def _rows(sheet: Any) -> list[list[str]]:
+def _rows(sheet: Any, size: compressed.UnpackedSize) -> list[list[str]]:
     sheet.reset_dimensions()  # those that are stated may be wrong
-    return [list(without_empty_end([*map(_text, row)])) for row in sheet.values]
+    rows = []
+    for row in sheet.values:  # the number of a row or a cell may be far above that of the last one
+        size.add(_EMPTY * (1 + len(row)))
+        rows.append(list(without_empty_end([*map(_text, row)])))
+    return rows
 
 
 def _text(value: Any) -> str:

@@ -15,6 +15,7 @@ from pipelines.common.texts import UTF8, counted
 # UTF-8 whose damaged bytes become U+FFFD, in place of the name of an encoding.
 UTF8_REPLACED = "utf-8-replaced"
 _MAX_LINE = 1 << 28  # bytes; a gzipped file of a few kilobytes can contain more
+_MAX_BLANK = 100_000  # lines in a row
 _PART = re.compile(r"(.+\.(?:json|xlsx)(?:\.(?:gz|bz2|xz|zst))?)#(.+)", re.IGNORECASE | re.DOTALL)
 _BYTE_ORDER_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
@@ -56,7 +57,22 @@ def read_text(path: str, encoding: str = UTF8) -> str:
 
 
 def read_lines(path: str, encoding: str = UTF8) -> Iterator[str]:
-    """Yields the lines of `read_text` with their ends, one at a time; none may be too long."""
+    """Yields the lines of `read_text` with their ends, one at a time.
+
+    Raises:
+      InputError: A line has another encoding or is too long, or too many in a row are blank.
+    """
+    blank = 0
+    for line in _read_lines(path, encoding):
+        blank = blank + 1 if line.isspace() else 0
+        if blank > _MAX_BLANK:
+            raise InputError(
+                f"{path}: has more than {_MAX_BLANK:,} blank lines in a row; remove them."
+            )
+        yield line
+
+
+def _read_lines(path: str, encoding: str) -> Iterator[str]:
     # In these, a newline has more bytes.
     if encoding != UTF8_REPLACED and codecs.lookup(encoding).name.startswith(("utf-16", "utf-32")):
         yield from io.StringIO(read_text(path, encoding), newline="\n")

@@ -2,10 +2,13 @@
 
 import bz2
 import gzip
+import html
 import json
 import lzma
 import os
 
+import pyarrow as pa
+import pyarrow.parquet
 import pytest
 
 from pipelines.common.errors import InputError
@@ -144,6 +147,8 @@ def test_long_documents_come_in_sections_of_one_document(tmp_path, monkeypatch):
     ("data", "message"),
     [
         (b"Good line.\nBad \xff\xfe byte.\n", r"a.txt: line 2, byte 15: byte 0xff is not UTF-8.*replace"),
+        ("é".encode() * 9 + b"\n\xff\n", r"line 2, byte 19: .* 9 other letters .* are, so it is damaged"),
+        ("é\nDer Bär".encode("latin-1"), r"line 1, byte 0: .*; convert .* iconv -f .*; or, if a few"),
         (b"Good line.\n\nNUL \0 here.\n", r"a.txt: line 3, byte 16: a NUL byte"),
         (b"One.\n" + b"x" * 11_000_000, r"a.txt: at or after line 2: a line of more than 10 MB"),
         (b"One.\n" + b"x" * 50_000_000 + b"\nTwo.\n", r"a.txt: at or after line 2: a line of"),
@@ -227,3 +232,58 @@ def test_what_is_no_text_is_not_read_as_such(tmp_path, name, text, message):
     with pytest.raises(InputError, match=message):
         reader.open_corpus(f"{tmp_path}/{name}")
     assert reader.open_corpus(f"{tmp_path}/{name}", "sentences")[0].format == "sentences"
+
+
+def _articles(texts, path):
+    """What WikiExtractor writes with and without --json."""
+    lines = [json.dumps({"id": str(n), "title": "T", "text": text}) for n, text in enumerate(texts)]
+    path.with_suffix(".json").write_text("\n".join(lines))
+    articles = (
+        f'<doc id="{n}" url="https://a.b?curid={n}" title="A &quot;B&quot;">\n'
+        f"{html.escape(text, quote=False)}\n\n</doc>\n"
+        for n, text in enumerate(texts)
+    )
+    path.write_text("".join(articles))
+
+
+@pytest.mark.parametrize("range_bytes", [1, 150, 1 << 20])
+def test_articles_of_wikiextractor(tmp_path, range_bytes):
+    path = tmp_path / "wiki_00"
+    texts = [f"Title {n}\n\nIs {n} < 3 & so on? It is.\nThe end of it." for n in range(9)]
+    _articles(texts, path)
+    (file,) = reader.open_corpus(str(path))
+    assert file.format == "wikiextractor"
+    expected = ["Title 1", "\n\nIs 1 < 3 & so on?", " It is.", "\nThe end of it."]
+    found = read(path, range_bytes)
+    assert len(found) == 9 and found[1] == expected
+    assert found == read(tmp_path / "wiki_00.json")
+
+
+@pytest.mark.parametrize(
+    ("end", "message"),
+    [
+        ("", r"wiki_00: line 3: the last article has no </doc>"),
+        ("</doc>\nwords\n", r"wiki_00: line 5: 'words' is neither <doc> nor in an article"),
+        ("words \n" * 2_000_000, r"wiki_00: line \d+: an article of more than 10 MB"),
+    ],
+    ids=["no end", "text between articles", "long"],
+)
+def test_damaged_articles_are_named(tmp_path, end, message):
+    (tmp_path / "wiki_00").write_text(f'<doc id="1" title="T">\nA text.\n\n{end}')
+    with pytest.raises(InputError, match=message):
+        read(tmp_path / "wiki_00")
+
+
+def test_files_of_different_fields(tmp_path):
+    (tmp_path / "a.jsonl").write_text('{"text": "One.", "body": "no"}\n{"body": "Two."}\n')
+    (tmp_path / "b.jsonl").write_text('{"x,y": "Three.", "x": "no"}\n')
+    pa.parquet.write_table(pa.table({"body": ["Four."]}), tmp_path / "c.parquet")
+
+    def found(name, text_field):
+        return read(tmp_path / name, options=reader.ReadOptions(text_field))
+
+    assert found("a.jsonl", "text,body") == [["One."], ["Two."]]
+    assert found("b.jsonl", "x,y") == [["Three."]]  # the name of one field
+    assert found("c.parquet", "text,body") == [["Four."]]
+    with pytest.raises(InputError, match="no column 'text,content'; name one of body with --text"):
+        found("c.parquet", "text,content")

@@ -1,0 +1,213 @@
+"""Small valid files of all formats that come from other programs, and their readers."""
+
+import bz2
+import csv
+import gzip
+import io
+import json
+import lzma
+import re
+import shutil
+import zipfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import openpyxl
+import pyarrow as pa
+import pyarrow.ipc
+import pyarrow.parquet
+
+from bert_tf.vectors import formats
+from bert_tf.vectors.block_writer import VECTORS, BlockWriter
+from bert_tf.vectors.settings import EmbeddingSettings, VectorFormat
+from bert_tf.vectors.storage import GrowingFiles
+from bert_tf.vectors.vector_file import VectorFile
+from pipelines.common import json_files
+from pipelines.corpus import reader
+from pipelines.labelled import conll, squad, tables
+from pipelines.labelled.schema import TextExample
+from pipelines.tokenizers import registry
+
+DIGITS = re.compile(rb"[0-9]+")
+_TEXTS = [f"Text {number} of a film, é. It has “two” sentences, 한국어." for number in range(9)]
+_ROWS = [{"id": n, "text": text, "label": "ab"[n % 2]} for n, text in enumerate(_TEXTS)]
+_WIDTH = 3
+
+
+def _rows(path: str) -> list[Any]:
+    return list(tables.read_rows(path))
+
+
+def _documents(path: str) -> list[Any]:
+    ranges = reader.plan_ranges(reader.open_corpus(path), 1 << 9)
+    return [list(reader.read_sections(each, reader.ReadOptions())) for each in ranges]
+
+
+def _vectors(path: str) -> list[Any]:
+    found = VectorFile(path)
+    return [*found.blocks(), found.texts([found.rows - 1])]
+
+
+COMPRESSIONS: dict[str, Any] = {".gz": gzip, ".bz2": bz2, ".xz": lzma}
+
+
+class Sample(NamedTuple):
+    """A valid file, alone in its folder but for files that it needs, and its reader."""
+
+    path: Path
+    read: Callable[[str], object]
+
+    def unpack(self, data: bytes) -> dict[str, bytes]:
+        """The contents of an archive or a compressed file, by name."""
+        if self.path.suffix == ".xlsx":
+            with zipfile.ZipFile(io.BytesIO(data)) as archive:
+                return {name: archive.read(name) for name in archive.namelist()}
+        module = COMPRESSIONS.get(self.path.suffix)
+        return {"": module.decompress(data) if module else data}
+
+    def pack(self, parts: Mapping[str, bytes]) -> bytes:
+        """The bytes of the file with these contents."""
+        if self.path.suffix != ".xlsx":
+            module = COMPRESSIONS.get(self.path.suffix)
+            return module.compress(parts[""]) if module else parts[""]
+        file = io.BytesIO()
+        with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+            for name, data in parts.items():
+                archive.writestr(name, data)
+        return file.getvalue()
+
+
+def _delimited(mark: str) -> bytes:
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(_ROWS[0]), delimiter=mark, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(_ROWS)
+    return text.getvalue().encode()
+
+
+def _arrow(opened: Callable[..., Any]) -> bytes:
+    columns: dict[str, Any] = {name: [row[name] for row in _ROWS] for name in _ROWS[0]}
+    columns["kind"] = pa.array(["x", "y", "x"] * 3).dictionary_encode()
+    columns["tags"] = [["O", "B"]] * 9
+    table = pa.table(columns)
+    file = io.BytesIO()
+    if opened is pa.parquet.write_table:
+        opened(table, file, row_group_size=4)
+    else:
+        with opened(file, table.schema) as writer:
+            writer.write_table(table, max_chunksize=4)
+    return file.getvalue()
+
+
+def _workbook() -> bytes:
+    book = openpyxl.Workbook()
+    for row in ([*_ROWS[0]], *(list(row.values()) for row in _ROWS)):
+        book.active.append(row)
+    file = io.BytesIO()
+    book.save(file)
+    return file.getvalue()
+
+
+def _web_archive() -> bytes:
+    head = "WARC/1.0\r\nWARC-Type: conversion\r\nContent-Length: {}\r\n\r\n"
+    texts = [text.encode() for text in _TEXTS]
+    return b"".join(head.format(len(text)).encode() + text + b"\r\n\r\n" for text in texts)
+
+
+def _squad() -> bytes:
+    answers = [{"text": "film", "answer_start": _TEXTS[0].index("film")}]
+    questions = [{"id": "1", "question": "What?", "answers": answers}]
+    paragraphs = [{"context": _TEXTS[0], "qas": questions}] * 3
+    return json.dumps({"data": [{"title": "t", "paragraphs": paragraphs}]}).encode()
+
+
+def _contents() -> dict[str, tuple[bytes, Callable[[str], object]]]:
+    """The bytes and the reader of each file, by name; some are also compressed."""
+    lines = "\n".join(json.dumps(row, ensure_ascii=False) for row in _ROWS).encode()
+    articles = "".join(f'<doc id="1" url="" title="T">\nT\n\n{text}\n\n</doc>\n' for text in _TEXTS)
+    prose = "\n\n".join(_TEXTS).encode()
+    words = "".join(f"{word}\tB-X\n" for word in _TEXTS[0].split())
+    arrow_file, arrow_stream = _arrow(pa.ipc.new_file), _arrow(pa.ipc.new_stream)
+    plain: dict[str, tuple[bytes, Callable[[str], object]]] = {
+        "rows.tsv": (_delimited("\t"), _rows),
+        "rows.csv": (_delimited(","), _rows),
+        "rows.jsonl": (lines, _rows),
+        "rows.json": (json.dumps(_ROWS).encode(), _rows),
+        "words.txt": (f"{words}\n{words}".encode(), lambda path: list(conll.read(path))),
+        "spans.json": (_squad(), lambda path: list(squad.read(path))),
+        "settings.json": (b'{"a": [1, 2.5], "b": {"c": null}}', lambda p: json_files.read(p, dict)),
+        "texts.txt": (prose, _documents),
+        "lines.jsonl": (lines, _documents),
+        "articles.txt": (articles.encode(), _documents),
+        "web.wet": (_web_archive(), _documents),
+        "vocab.txt": ("\n".join(_vocabulary()).encode(), _tokens),
+    }
+    found = {
+        f"{name}{kind}": (module.compress(data), read)
+        for name, (data, read) in plain.items()
+        if name.startswith(("rows.", "texts", "web"))
+        for kind, module in COMPRESSIONS.items()
+    }
+    whole: dict[str, tuple[bytes, Callable[[str], object]]] = {
+        "rows.xlsx": (_workbook(), _rows),
+        "rows.parquet": (_arrow(pa.parquet.write_table), _rows),
+        "texts.parquet": (_arrow(pa.parquet.write_table), _documents),
+        "rows.arrow": (arrow_file, _rows),
+        "texts.arrow": (arrow_file, _documents),
+        "stream.arrow": (arrow_stream, _rows),
+    }
+    return plain | found | whole
+
+
+def _vocabulary() -> list[str]:
+    words = sorted({word for text in _TEXTS for word in re.findall(r"\w", text)})
+    return ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *words, *(f"##{word}" for word in words)]
+
+
+def _tokens(path: str) -> object:
+    return registry.load(path)
+
+
+def _write_vectors(folder: Path, kind: VectorFormat) -> None:
+    folder.mkdir()
+    path = folder / f"vectors.{kind.value}"
+    values = np.arange(len(_TEXTS) * _WIDTH, dtype=np.float32).reshape(-1, _WIDTH)
+    rows, settings = len(_TEXTS), EmbeddingSettings(layers=(1,), max_length=9).describe()
+    storage = GrowingFiles(
+        str(path),
+        formats.vector_paths(kind, str(path)),
+        formats.vector_heads(kind, rows, _WIDTH),
+    )
+    model = {"encoder_sha256": "b", "tokenizer_sha256": "c"}
+    about = {"rows": rows, "width": _WIDTH, "input_sha256": "a", "model": model}
+    about |= {"settings": settings, "format": kind.value}
+    with BlockWriter(VECTORS, storage, f"{path}.json", about) as writer:
+        examples = [TextExample(str(n), "", text) for n, text in enumerate(_TEXTS)]
+        data = formats.encode_vectors(kind, examples, values)
+        writer.write(data, rows, {"cut": 0, "longest": 1, "empty": 0})
+        writer.finish()
+
+
+def write(folder: Path) -> None:
+    """Writes the samples, each to a folder of its own, unless they are complete."""
+    if folder.exists():
+        return
+    partial = folder.with_name(f"{folder.name}.partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    for name, (content, _) in _contents().items():
+        (partial / name).mkdir(parents=True)
+        (partial / name / name).write_bytes(content)
+    for kind in VectorFormat:
+        _write_vectors(partial / kind.value, kind)
+    partial.rename(folder)
+
+
+def read(folder: Path) -> list[Sample]:
+    """The samples of a folder."""
+    found = [Sample(folder / name / name, read) for name, (_, read) in _contents().items()]
+    for kind in VectorFormat:
+        path = folder / kind.value / f"vectors.{kind.value}"
+        found += [Sample(path, _vectors), Sample(Path(f"{path}.json"), lambda p: _vectors(p[:-5]))]
+    return found
