@@ -21,6 +21,6 @@ if __name__ == "__main__":
     sample = Path(folder, "sample", "a.txt")
     sample.parent.mkdir(exist_ok=True)
     sample.touch()
-    mutations._SECONDS, mutations._MEMORY = 0.5, 100_000_000
+    mutations._SECONDS, mutations._MEMORY = 3.0, 100_000_000
     samples.read = lambda _: [Sample(sample, _read)]
     mutations._read_many(Workspace(Path(folder), int(seed)), *map(int, limits))

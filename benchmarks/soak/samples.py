@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.ipc
 import pyarrow.parquet
 
-from bert_tf.vectors import formats
+from bert_tf.vectors import formats, shards
 from bert_tf.vectors.block_writer import VECTORS, BlockWriter
 from bert_tf.vectors.settings import EmbeddingSettings, VectorFormat
 from bert_tf.vectors.storage import GrowingFiles
@@ -51,6 +51,7 @@ def _vectors(path: str) -> list[Any]:
 
 
 COMPRESSIONS: dict[str, Any] = {".gz": gzip, ".bz2": bz2, ".xz": lzma}
+_ARCHIVES = {".xlsx": zipfile.ZIP_DEFLATED, ".npz": zipfile.ZIP_STORED}
 
 
 class Sample(NamedTuple):
@@ -61,7 +62,7 @@ class Sample(NamedTuple):
 
     def unpack(self, data: bytes) -> dict[str, bytes]:
         """The contents of an archive or a compressed file, by name."""
-        if self.path.suffix == ".xlsx":
+        if self.path.suffix in _ARCHIVES:
             with zipfile.ZipFile(io.BytesIO(data)) as archive:
                 return {name: archive.read(name) for name in archive.namelist()}
         module = COMPRESSIONS.get(self.path.suffix)
@@ -69,11 +70,11 @@ class Sample(NamedTuple):
 
     def pack(self, parts: Mapping[str, bytes]) -> bytes:
         """The bytes of the file with these contents."""
-        if self.path.suffix != ".xlsx":
+        if self.path.suffix not in _ARCHIVES:
             module = COMPRESSIONS.get(self.path.suffix)
             return module.compress(parts[""]) if module else parts[""]
         file = io.BytesIO()
-        with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        with zipfile.ZipFile(file, "w", _ARCHIVES[self.path.suffix]) as archive:
             for name, data in parts.items():
                 archive.writestr(name, data)
         return file.getvalue()
@@ -157,8 +158,20 @@ def _contents() -> dict[str, tuple[bytes, Callable[[str], object]]]:
         "rows.arrow": (arrow_file, _rows),
         "texts.arrow": (arrow_file, _documents),
         "stream.arrow": (arrow_stream, _rows),
+        "features.npz": (_shard(), _sums),
     }
     return plain | found | whole
+
+
+def _shard() -> bytes:
+    file = io.BytesIO()
+    values = np.ones([9, 2, _WIDTH], np.float32)
+    np.savez(file, values=values, row_splits=np.arange(10), rows=np.zeros(99, np.uint8))
+    return file.getvalue()
+
+
+def _sums(path: str) -> list[Any]:
+    return [array.sum() for array in shards.map_shard(path).values()]
 
 
 def _vocabulary() -> list[str]:

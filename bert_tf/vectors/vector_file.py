@@ -82,9 +82,8 @@ class VectorFile:
             raise InputError(f"{description}: its settings are damaged.") from error
         self.rows, self.model = found["rows"], found["model"]
         values = self.rows * self.width  # each takes a byte, at least
-        if sizes(formats.vector_paths(self._kind, path)) != found["bytes"] or not (
-            0 < values <= sum(found["bytes"])
-        ):
+        whole = sizes(formats.vector_paths(self._kind, path)) == found["bytes"]
+        if not whole or self.width < 1 or values > sum(found["bytes"]):
             raise self._damaged()
 
     def _damaged(self) -> InputError:
@@ -109,6 +108,8 @@ class VectorFile:
         Raises:
           InputError: the file is damaged.
         """
+        if not self.rows:
+            return
         size = max(min(_ROWS, _VALUES // self.width), 1)
         is_array = self._kind is VectorFormat.NPY
         count = 0

@@ -12,7 +12,7 @@ from pipelines.common.errors import InputError
 
 EXTRA = "tables"
 _ROWS = 64  # of Parquet that are in memory at a time
-_MAX_BATCH = 1 << 30  # bytes of these rows, if each value were as long as a dictionary
+_MAX_BATCH = 1 << 30  # bytes of these rows
 _VALUE = 8  # bytes of a value in a list of Python, at least
 _ARROW_FILE = b"ARROW1"  # at the beginning of Arrow's file format, unlike that of streams
 
@@ -103,11 +103,11 @@ def _checked(batch: Any, size: compressed.UnpackedSize) -> Any:
 
 
 def _rows_of_batch(metadata: Any) -> int:
-    """Number of rows to read at a time: all of them may have the longest text of a dictionary."""
+    """Number of rows to read at a time: each may refer to one text as large as its group."""
+    # The sizes of columns would be closer, but pyarrow aborts where some of them are damaged.
     groups = map(metadata.row_group, range(metadata.num_row_groups))
-    chunks = (group.column(index) for group in groups for index in range(group.num_columns))
-    longest = max((chunk.total_uncompressed_size for chunk in chunks), default=1)
-    return min(max(_MAX_BATCH // max(longest, 1), 1), _ROWS)
+    largest = max((group.total_byte_size for group in groups), default=1)
+    return min(max(_MAX_BATCH // max(largest, 1), 1), _ROWS)
 
 
 def _raw(texts: Any) -> Any:

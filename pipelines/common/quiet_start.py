@@ -1,13 +1,16 @@
 """Imports TensorFlow without the messages that it prints at its start.
 
 Its C++ code reports missing GPUs and possible instruction sets before any log level takes effect.
-These messages are shown only if the import fails, or if an existing GPU is not used.
+These messages are shown only if the import fails or ends the process, or if an existing GPU is not
+used.
 """
 
 import contextlib
 import functools
 import glob
 import os
+import re
+import signal
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -16,6 +19,7 @@ from pipelines.common import stopping
 
 _GPUS = "/dev/nvidia[0-9]*"
 _NO_DRIVER = b"failed call to cuInit"
+_NEWS = re.compile(rb"(?:I[0-9]{4} |WARNING: All log messages before|To enable the following)")
 _TRITON = "xla_gpu_enable_triton_gemm"
 
 
@@ -35,7 +39,13 @@ def import_silently() -> None:
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     _leave_products_to_cublas()
     used: list[object] = []
-    with _stderr_filtered(lambda text: text if _has_gpu() and not used else b""):
+    with (
+        _stderr_filtered(lambda text: text if _has_gpu() and not used else b"") as (
+            delayed,
+            stderr,
+        ),
+        _shown_after_abort(delayed, stderr),
+    ):
         import tensorflow as tf
         import tensorflow_text  # noqa: F401  (prints them again)
 
@@ -78,15 +88,40 @@ def _without_cuda_error(text: bytes) -> bytes:
 
 
 @contextlib.contextmanager
-def _stderr_filtered(shown: Callable[[bytes], bytes]) -> Iterator[None]:
-    """Delays output to stderr until the end of the block, and filters it unless the block fails."""
+def _shown_after_abort(delayed: int, stderr: int) -> Iterator[None]:
+    """Shows delayed output if the process ends in the block: C++ code says why it aborts."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if not child:  # reads nothing if the process ended, which closes the pipe, before it wrote
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        os.close(writer)
+        if not os.read(reader, 1):
+            text = _without_cuda_error(os.pread(delayed, os.fstat(delayed).st_size, 0))
+            lines = text.splitlines(keepends=True)
+            os.write(stderr, b"".join(line for line in lines if not _NEWS.match(line)))
+        os._exit(0)
+    os.close(reader)
+    try:
+        yield
+    finally:
+        os.write(writer, b".")
+        os.close(writer)
+        os.waitpid(child, 0)
+
+
+@contextlib.contextmanager
+def _stderr_filtered(shown: Callable[[bytes], bytes]) -> Iterator[tuple[int, int]]:
+    """Delays output to stderr until the end of the block, and filters it unless the block fails.
+
+    Yields descriptors of the delayed output and of stderr.
+    """
     sys.stderr.flush()
     stderr = os.dup(2)
     with tempfile.TemporaryFile() as file:
         os.dup2(file.fileno(), 2)
         chosen = shown
         try:
-            yield
+            yield file.fileno(), stderr
         except BaseException:
             chosen = bytes
             raise

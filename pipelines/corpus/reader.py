@@ -240,7 +240,9 @@ def _articles(lines: "_Lines") -> Iterator[list[str]]:
     size = 0
     for line in lines:
         tag = line.strip()
-        if tag.startswith("<doc ") and article is None:
+        if tag.startswith("<doc "):
+            if article is not None:
+                raise InputError(f"{lines.place()}: <doc> in an article; is a </doc> missing?")
             if lines.past_end:
                 return
             article, elsewhere, size = [], False, 0

@@ -32,7 +32,7 @@ _END = re.compile(
 _LAST_WORD = re.compile(r"[^\s(\[\"'“‘]+\Z")
 _LONGEST_ABBREVIATION = 64  # characters that are looked at before a full stop
 _DOTTED = re.compile(r"(?:[A-Za-z]\.)+[A-Za-z]")  # such as U.S
-_STARTS_SENTENCE = re.compile(rf"\s*[{_OPENERS}\-–—*_]*\s*(\S)")
+_STARTS_SENTENCE = re.compile(rf"\s*+[{_OPENERS}\-–—*_]*\s*(\S)")
 _LINE = re.compile(r"\S(?:.*\S)?")
 _BLANK_LINE = re.compile(r"\n[ \t\r]*\n")
 # A line this long was probably wrapped to fit a page; a shorter one is a heading or a verse.

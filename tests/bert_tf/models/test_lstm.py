@@ -63,7 +63,8 @@ def test_padding_on_either_side_changes_nothing(x, reverse):
     alone = layer(tf.constant(x), tf.ones([_BATCH, _LENGTH], tf.int32))
     around = tf.pad(tf.constant(x), [[0, 0], [2, 3], [0, 0]], constant_values=9.0)
     mask = tf.pad(tf.ones([_BATCH, _LENGTH], tf.int32), [[0, 0], [2, 3]])
-    np.testing.assert_array_equal(layer(around, mask)[:, 2:-3], alone)
+    # Products of other shapes may be summed in another order, depending on the processor.
+    np.testing.assert_allclose(layer(around, mask)[:, 2:-3], alone, atol=1e-6)
 
 
 def test_a_state_is_continued(x):

@@ -79,6 +79,22 @@ def test_products_are_left_to_cublas(monkeypatch, devices, flags, expected):
     assert os.environ["XLA_FLAGS"] == expected
 
 
+@pytest.mark.parametrize(("end", "status"), [("os.abort()", -6), ("os._exit(3)", 3)])
+def test_a_process_that_ends_in_the_import_says_why(capfd, end, status):
+    code = f"""
+import os, sys
+sys.path.insert(0, {os.path.dirname(os.path.dirname(bert_tf.__file__))!r})
+from pipelines.common import quiet_start
+with quiet_start._stderr_filtered(lambda text: b"") as descriptors:
+    with quiet_start._shown_after_abort(*descriptors):
+        os.write(2, b"I0000 00:00:1 1 port.cc:153] news\\nF0000 cpu.cc:1] needs AVX.\\n")
+        {end}
+"""
+    done = subprocess.run([sys.executable, "-S", "-c", code], stderr=subprocess.PIPE)
+    assert done.returncode == status
+    assert done.stderr == b"F0000 cpu.cc:1] needs AVX.\n"
+
+
 def test_nothing_else_is_hidden_from_a_program(monkeypatch, capfd):
     _start(monkeypatch, [], [], f"one\n{_CUDA}two\n")
     quiet_start.look_for_devices.__wrapped__()

@@ -1,5 +1,7 @@
 """Sentence splitting."""
 
+import time
+
 import pytest
 
 from pipelines.corpus.sentences import prose_sentences, split_sentences
@@ -63,3 +65,9 @@ def test_wrapped_lines_are_joined_and_headings_stay_apart():
 )
 def test_sentences_keep_the_white_space_before_them(text, sentences):
     assert prose_sentences(text, unwrap=False) == sentences
+
+
+def test_white_space_at_the_end_takes_no_time():
+    begin = time.process_time()
+    assert split_sentences("The end." + " \n" * 100_000) == ["The end."]
+    assert time.process_time() - begin < 1
