@@ -41,7 +41,8 @@ def _rows(path: str) -> list[Any]:
 
 
 def _documents(path: str) -> list[Any]:
-    ranges = reader.plan_ranges(reader.open_corpus(path), 1 << 9)
+    corpus = reader.open_corpus(path)
+    ranges = reader.plan_ranges(corpus, corpus[0].size // 3 + 1)
     return [list(reader.read_sections(each, reader.ReadOptions())) for each in ranges]
 
 
@@ -50,7 +51,22 @@ def _vectors(path: str) -> list[Any]:
     return [*found.blocks(), found.texts([found.rows - 1])]
 
 
-COMPRESSIONS: dict[str, Any] = {".gz": gzip, ".bz2": bz2, ".xz": lzma}
+class _Zstd:
+    """Compression by zstd, as the modules of the standard library have it."""
+
+    @staticmethod
+    def compress(data: bytes) -> bytes:
+        sink = pa.BufferOutputStream()
+        with pa.CompressedOutputStream(sink, "zstd") as stream:
+            stream.write(data)
+        return sink.getvalue().to_pybytes()
+
+    @staticmethod
+    def decompress(data: bytes) -> bytes:
+        return pa.CompressedInputStream(io.BytesIO(data), "zstd").read()
+
+
+COMPRESSIONS: dict[str, Any] = {".gz": gzip, ".bz2": bz2, ".xz": lzma, ".zst": _Zstd}
 _ARCHIVES = {".xlsx": zipfile.ZIP_DEFLATED, ".npz": zipfile.ZIP_STORED}
 
 

@@ -124,22 +124,29 @@ def _raw(texts: Any) -> Any:
 
 def _size(array: Any) -> int:
     """Bytes of the values of an array; those that several share count for each."""
-    types = optional.load("pyarrow", EXTRA).types
+    arrow = optional.load("pyarrow", EXTRA)
+    kind, types = array.type, arrow.types
+    if isinstance(array, arrow.ExtensionArray):
+        return _size(array.storage)
+    if types.is_union(kind) or types.is_run_end_encoded(kind):
+        raise arrow.ArrowNotImplementedError(f"values of type {kind}")
     size = array.nbytes + _VALUE * len(array)
-    if types.is_dictionary(array.type):
+    if types.is_dictionary(kind):
         used = array.indices.drop_null().to_numpy()
         return size + int(_lengths(array.dictionary)[used].sum())
-    if types.is_string_view(array.type) or types.is_binary_view(array.type):
+    if types.is_string_view(kind) or types.is_binary_view(kind):
         return size + int(_lengths(array).sum())
-    if types.is_nested(array.type):
+    if types.is_map(kind):
+        return size + _size(array.keys) + _size(array.items)
+    if types.is_nested(kind):
         parts = array.flatten()
-        return size + sum(map(_size, parts if types.is_struct(array.type) else [parts]))
+        return size + sum(map(_size, parts if types.is_struct(kind) else [parts]))
     return size
 
 
 def _lengths(values: Any) -> np.ndarray:
-    """Bytes of each value of an array, int64; of a nested one, those of all."""
-    types = optional.load("pyarrow", EXTRA).types
+    """Bytes of each value of an array, int64: of nested ones at most, of numbers 0."""
+    compute, types = optional.load("pyarrow.compute", EXTRA), optional.load("pyarrow", EXTRA).types
     kind = values.type
     if types.is_string_view(kind) or types.is_binary_view(kind):
         # Each view begins with its length; that of a missing value may be anything.
@@ -148,11 +155,9 @@ def _lengths(values: Any) -> np.ndarray:
         return views[values.offset : values.offset + len(values), 0].astype(np.int64) * there
     if types.is_nested(kind):
         return np.full(len(values), _size(values))
-    compute = optional.load("pyarrow.compute", EXTRA)
-    if types.is_primitive(kind):
+    if kind.num_buffers < 3:  # the third has the bytes of texts
         return np.zeros(len(values), np.int64)
-    lengths = compute.binary_length(values).fill_null(0)
-    return lengths.to_numpy(zero_copy_only=False).astype(np.int64)
+    return compute.binary_length(values).fill_null(0).to_numpy(zero_copy_only=False)
 
 
 def _check_names(schema: Any, path: str) -> None:

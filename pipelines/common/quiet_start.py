@@ -40,11 +40,8 @@ def import_silently() -> None:
     _leave_products_to_cublas()
     used: list[object] = []
     with (
-        _stderr_filtered(lambda text: text if _has_gpu() and not used else b"") as (
-            delayed,
-            stderr,
-        ),
-        _shown_after_abort(delayed, stderr),
+        _stderr_filtered(lambda text: text if _has_gpu() and not used else b"") as descriptors,
+        _shown_after_abort(*descriptors),
     ):
         import tensorflow as tf
         import tensorflow_text  # noqa: F401  (prints them again)

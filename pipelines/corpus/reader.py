@@ -240,6 +240,8 @@ def _articles(lines: "_Lines") -> Iterator[list[str]]:
     size = 0
     for line in lines:
         tag = line.strip()
+        if elsewhere and lines.past_end:
+            return
         if tag.startswith("<doc "):
             if article is not None:
                 raise InputError(f"{lines.place()}: <doc> in an article; is a </doc> missing?")

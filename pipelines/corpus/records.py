@@ -110,7 +110,7 @@ def _web_texts(path: str) -> Iterator[tuple[str, bytes]]:
 
 def _web_headers(file: BinaryIO, place: str) -> dict[bytes, bytes]:
     """The fields before a record, with names in lower case."""
-    fields = {}
+    fields: dict[bytes, bytes] = {}
     for _ in range(_MAX_FIELDS):
         line = file.readline(_MAX_HEADER)
         if not line.strip():

@@ -1,6 +1,7 @@
 """Small files that are made to crash, to hang or to fill the memory."""
 
 import csv
+import decimal
 import gzip
 import io
 import re
@@ -111,6 +112,42 @@ def test_categories_of_usual_tables_are_read(tmp_path):
     for name in ("a.parquet", "a.arrow"):
         assert [list(row.values.values()) for row in _rows(tmp_path / name)][:3] == expected
         assert [s.sentences for s in _documents(tmp_path / name)] == [["good"], ["bad"]] * 100
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        pa.array([[("a", 1)], None, []], pa.map_(pa.string(), pa.int8())),
+        pa.array([[1, 2], None, [3, 4]], pa.list_(pa.int8(), 2)),
+        pa.array([{"a": "x"}, None, {"a": None}]),
+        pa.array([decimal.Decimal("1.5"), None, decimal.Decimal("2")]).dictionary_encode(),
+        pa.array([b"ab", None, b"cd"], pa.binary(2)).dictionary_encode(),
+        pa.array([True, None, False]).dictionary_encode(),
+        pa.DictionaryArray.from_arrays(pa.array([0, None, 1]), pa.array(["a", "b"], pa.string_view())),
+        pa.DictionaryArray.from_arrays(pa.array([0, None, 1]), pa.array([["a"], ["b", "c"]])),
+        pa.nulls(3),
+        pa.ExtensionArray.from_storage(pa.json_(), pa.array(["{}", None, "[]"])),
+    ],
+    ids=lambda array: str(array.type)[:20],
+)  # fmt: skip
+def test_values_of_all_types_are_read(tmp_path, array):
+    _arrow_file(tmp_path / "a.arrow", array)
+    assert [row.values["text"] for row in _rows(tmp_path / "a.arrow")] == array.to_pylist()
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        pa.RunEndEncodedArray.from_arrays(pa.array([1 << 30], pa.int32()), pa.array(["a"])),
+        pa.UnionArray.from_sparse(pa.array([0, 0], pa.int8()), [pa.array(["a", "b"])]),
+        pa.nulls(1 << 20),
+    ],
+    ids=["runs", "union", "nulls"],
+)
+def test_types_that_take_no_bytes_or_are_not_followed(tmp_path, array):
+    _arrow_file(tmp_path / "a.arrow", array)
+    with pytest.raises(InputError, match=r"a\.arrow: .*(values of type (run|sparse)|200 times)"):
+        _rows(tmp_path / "a.arrow")
 
 
 def _workbook(path, change):
