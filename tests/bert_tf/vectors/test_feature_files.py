@@ -115,6 +115,11 @@ def test_shards_are_mapped(folders, texts, tmp_path, monkeypatch):
     np.savez_compressed(tmp_path / "c.npz", a=np.zeros(3))
     with pytest.raises(InputError, match="it is compressed"):
         map_shard(f"{tmp_path}/c.npz")
+    np.savez(tmp_path / "d.npz", a=np.zeros(3))
+    data = (tmp_path / "d.npz").read_bytes()
+    (tmp_path / "d.npz").write_bytes(data.replace(b"{'descr'", b"(((((((("))
+    with pytest.raises(InputError, match=r"d\.npz: is not a shard of features that can be mapped"):
+        map_shard(f"{tmp_path}/d.npz")
 
 
 def test_no_words_at_all_are_features_of_nothing(folders, tmp_path):

@@ -247,11 +247,11 @@ def test_a_file_that_was_changed_is_reported(tmp_path, kind):
 def test_damaged_bytes_are_reported(tmp_path, kind):
     path = tmp_path / "vectors"
     write(path, kind)
-    data = bytearray(path.read_bytes())
-    data[5] ^= 0xFF
-    path.write_bytes(data)
-    with pytest.raises(InputError, match="is damaged, or was changed"):
-        list(VectorFile(str(path)).blocks())
+    data = path.read_bytes()
+    for damaged in (data[:5] + b"\xff" + data[6:], data[:20] + b"((((" + data[24:]):
+        path.write_bytes(damaged)
+        with pytest.raises(InputError, match="is damaged, or was changed"):
+            list(VectorFile(str(path)).blocks())
 
 
 def test_what_is_unfinished_is_not_read(tmp_path):
@@ -263,9 +263,10 @@ def test_what_is_unfinished_is_not_read(tmp_path):
         VectorFile(f"{tmp_path}/gone")
 
 
-def test_a_damaged_description_is_reported(tmp_path):
+@each_format
+def test_a_damaged_description_is_reported(tmp_path, kind):
     path = tmp_path / "vectors"
-    write(path, VectorFormat.NPY)
+    write(path, kind)
     place = tmp_path / "vectors.json"
     found = json.loads(place.read_text())
     for change, message in (
@@ -273,6 +274,8 @@ def test_a_damaged_description_is_reported(tmp_path):
         ({"settings": {"pooling": "sum"}}, "its settings are damaged"),
         ({"bytes": [1]}, "is damaged, or was changed"),
         ({"width": 4}, "is damaged, or was changed"),
+        ({"width": 0}, "is damaged, or was changed"),
+        ({"width": 1 << 32}, "is damaged, or was changed"),
     ):
         place.write_text(json.dumps(found | change))
         with pytest.raises(InputError, match=message):
