@@ -1,10 +1,10 @@
-"""Detects the format of a corpus file by its beginning."""
+"""Detects the format of a corpus file by its beginning, and bytes of another encoding."""
 
 import codecs
 import itertools
 import re
 
-from pipelines.common import compressed, json_files
+from pipelines.common import compressed, json_files, texts
 from pipelines.common.errors import InputError
 from pipelines.corpus import sentences
 
@@ -64,3 +64,14 @@ def _is_json_object(line: str) -> bool:
         return isinstance(json_files.parse(line, "", finite=False), dict)
     except InputError:
         return False
+
+
+def remedy_of(data: bytes) -> str:
+    """What to do about bytes that are not UTF-8: among letters that are, they are damaged."""
+    text = data.decode("utf-8", "replace")
+    bad = text.count("\ufffd")
+    good = len(text) - bad - sum(map(text.count, map(chr, range(128))))
+    replace = "read such bytes as U+FFFD with --utf8_errors=replace"
+    if good > 2 * bad:
+        return f"{good:,} other letters near it are, so it is damaged: {replace}"
+    return f"{texts.TO_UTF8}; or, if a few bytes are damaged, {replace}"

@@ -21,7 +21,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import BinaryIO
 
 
-from pipelines.common import compressed, files, json_files, path_lists, texts
+from pipelines.common import compressed, files, json_files, path_lists
 from pipelines.common.errors import InputError
 from pipelines.corpus import FORMATS, detection, records, sentences
 
@@ -256,10 +256,7 @@ def _articles(lines: "_Lines") -> Iterator[list[str]]:
             article.append(f"{line}\n")
             size += len(line) + 1
             if size > MAX_LINE_BYTES:
-                raise InputError(
-                    f"{lines.place()}: an article of more than {MAX_LINE_BYTES / 1e6:.0f} MB; is a "
-                    "</doc> missing? Otherwise give --format=prose."
-                )
+                raise InputError(f"{lines.place()}: an article above 10 MB; is a </doc> missing?")
         elif tag and not elsewhere:
             raise InputError(f"{lines.place()}: {tag[:40]!r} is neither <doc> nor in an article.")
     if article is not None:
@@ -288,17 +285,6 @@ def _json_documents(lines: "_Lines", text_fields: Sequence[str]) -> Iterator[lis
         if not isinstance(text, str):
             raise InputError(f"{lines.place()}: field {text_field!r} is not a string.")
         yield sentences.prose_sentences(text.strip(), unwrap=False)
-
-
-def _remedy(data: bytes) -> str:
-    """What to do about bytes that are not UTF-8: among letters that are, they are damaged."""
-    text = data.decode("utf-8", "replace")
-    bad = text.count("\ufffd")
-    good = len(text) - bad - sum(map(text.count, map(chr, range(128))))
-    replace = "read such bytes as U+FFFD with --utf8_errors=replace"
-    if good > 2 * bad:
-        return f"{good:,} other letters near it are, so it is damaged: {replace}"
-    return f"{texts.TO_UTF8}; or, if a few bytes are damaged, {replace}"
 
 
 class _Lines:
@@ -389,7 +375,7 @@ class _Lines:
         except UnicodeDecodeError as error:
             raise InputError(
                 f"{self._place_of(data, position, error.start)}: byte "
-                f"0x{data[error.start]:02x} is not UTF-8; {_remedy(data)}."
+                f"0x{data[error.start]:02x} is not UTF-8; {detection.remedy_of(data)}."
             ) from error
 
     def _place_of(self, data: bytes, position: int, at: int) -> str:

@@ -265,7 +265,7 @@ def test_articles_of_wikiextractor(tmp_path, range_bytes):
         ("", r"wiki_00: line 3: the last article has no </doc>"),
         ('<doc id="2">\n</doc>\n', r"wiki_00: line 4: <doc> in an article; is a </doc> missing"),
         ("</doc>\nwords\n", r"wiki_00: line 5: 'words' is neither <doc> nor in an article"),
-        ("words \n" * 2_000_000, r"wiki_00: line \d+: an article of more than 10 MB"),
+        ("words \n" * 2_000_000, r"wiki_00: line \d+: an article above 10 MB"),
     ],
     ids=["no end", "two beginnings", "text between articles", "long"],
 )
