@@ -3,7 +3,6 @@
 import json
 import random
 import re
-import shutil
 import signal
 import subprocess
 import sys

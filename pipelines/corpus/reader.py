@@ -20,7 +20,6 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from typing import BinaryIO
 
-
 from pipelines.common import compressed, files, json_files, path_lists
 from pipelines.common.errors import InputError
 from pipelines.corpus import FORMATS, detection, records, sentences
