@@ -65,8 +65,8 @@ def to_onnx(function: Any) -> bytes:
             node.op = "Placeholder"
             node.attr["shape"].shape.CopyFrom(tensor.tensor_shape)
             del node.attr["value"]
-    names = [value.name for value in function.inputs if value.dtype != tf.resource]
-    names = dict(zip(names, function.structured_input_signature[1], strict=True))
+    inputs = [value.name for value in function.inputs if value.dtype != tf.resource]
+    names = dict(zip(inputs, function.structured_input_signature[1], strict=True))
     results = {value.name: name for name, value in function.structured_outputs.items()}
     with quiet():
         model, _ = tf2onnx.convert.from_graph_def(
@@ -77,9 +77,9 @@ def to_onnx(function: Any) -> bytes:
             custom_rewriter=onnx_patterns.rules(),
             tensors_to_rename=names | results,
         )
-    inputs = list(model.graph.input)
+    infos = list(model.graph.input)
     model.graph.ClearField("input")
-    for info in inputs:
+    for info in infos:
         if info.name in matrices:
             tensor = onnx.numpy_helper.from_array(matrices[info.name], info.name)
             model.graph.initializer.append(tensor)

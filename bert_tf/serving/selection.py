@@ -5,6 +5,8 @@ four kinds of machine, so that other programs decided which one was chosen; and 
 seconds.
 """
 
+from typing import Any
+
 from bert_tf import tasks
 from bert_tf.export import saved_model
 from bert_tf.models import configs
@@ -43,7 +45,7 @@ def choose(
     if engine not in (AUTO, *EngineName):
         known = ", ".join((AUTO, *EngineName))
         raise InputError(f"engine {engine!r}: is unknown; use one of {known}.")
-    models = saved_model.read_manifest(path)["models"]
+    models: Any = saved_model.read_manifest(path)["models"]
     if not all(configs.of_dict(model["config"], path).portable for model in models):
         if engine not in (AUTO, EngineName.TENSORFLOW):
             raise InputError(f"{path}: only TensorFlow can compute it; leave --engine out.")

@@ -198,7 +198,7 @@ def with_tokenizer(model: Bundle, vocab: str | None, chosen: Mapping[str, bool])
         ELMo), or it does not match the model or the settings.
     """
     old = dict(model.tokenizer_settings or {})
-    kept: dict[str, bool | str | None] = {}
+    kept: TokenizerSettings = {}
     if vocab:
         if isinstance(model.config, ElmoConfig):
             model = elmo.with_words(model, registry.load(vocab))

@@ -172,7 +172,7 @@ class TokenizerFiles:
             found.pop("strip_accents", None)
             found |= {} if keeps is None else {"strip_accents": not keeps}
         if vocabulary.kind == "byte_bpe" and not self.fast:
-            stated = self._class[1]
+            stated: Any = self._class[1]
             stated = self._model_config.get("model_type") if stated in ("", *GENERIC) else stated
             found |= {"framed": stated not in ("GPT2Tokenizer", "gpt2")} if stated else {}
         return found
@@ -258,7 +258,8 @@ class TokenizerFiles:
             named = {vocabulary.token_of(token): number for token, number in theirs.items()}
             theirs = {token: number for token, number in named.items() if token.strip()}
         rest = ids.keys() - theirs.keys() - self.added.keys() - set(vocabulary.roles.values())
-        other = next((token for token, number in theirs.items() if ids.get(token) != number), None)
+        wrong = (token for token, number in theirs.items() if ids.get(token) != number)
+        other: Any = next(wrong, None)
         kept = (token for token in rest if token.strip() and not token.startswith(UNUSED))
         other = other or next(kept, None)
         if isinstance(vocabulary, ByteBPEVocabulary | BPEVocabulary):

@@ -311,8 +311,8 @@ def _untie(
     for names in family.tied.items():
         copy, original = (name.replace("{prefix}", prefix) for name in names)
         if copy in weights:
-            pair = weights[copy], weights.get(original, weights[copy])
-            if not np.array_equal(*map(np.asarray, pair)):
+            first, second = weights[copy], weights.get(original, weights[copy])
+            if not np.array_equal(np.asarray(first), np.asarray(second)):
                 raise InputError(
                     f"{path}: {copy} differs from {original}; {family.title}'s output embeddings "
                     "are tied to its input embeddings."
