@@ -204,7 +204,7 @@ def with_tokenizer(model: Bundle, vocab: str | None, chosen: Mapping[str, bool])
             model = elmo.with_words(model, registry.load(vocab))
         else:
             model = dataclasses.replace(model, vocabulary=_vocabulary(model, vocab))
-        kept = {"lower_case": old.get("lower_case")}
+        kept = {"lower_case": old["lower_case"]} if "lower_case" in old else {}
     if model.vocabulary:
         model.vocabulary.check_settings({**kept, **chosen}, vocab or model.place)
     # Stripping of accents continues to follow lower-casing.
