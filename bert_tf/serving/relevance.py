@@ -9,7 +9,6 @@ from bert_tf.export import saved_model
 from bert_tf.tasks import signatures
 
 _PAIRS, _CHOICES = ["text_a", "text_b"], ["context", "choices"]  # inputs of signatures
-_SIGMOID = "sigmoid"
 
 
 def inputs(names: Sequence[str], query: str, texts: Sequence[str]) -> dict[str, Any]:
@@ -22,15 +21,15 @@ def inputs(names: Sequence[str], query: str, texts: Sequence[str]) -> dict[str, 
 def scores(outputs: Mapping[str, np.ndarray], task: Mapping[str, Any]) -> np.ndarray:
     """Relevance [texts]: the probability of the relevant label or of the choice, or the score.
 
-    A score passes the `activation` of the task: "sigmoid", as by default in sentence-transformers,
-    or "identity". It is float64, in which sigmoids of large scores still differ.
+    A score whose task states no `activation` passes a sigmoid, as in sentence-transformers, in
+    float64, in which sigmoids of large scores still differ; others have passed theirs.
     """
     if "choice" in outputs:
         return outputs["probabilities"][0]
     if "score" not in outputs:
         return outputs["probabilities"][:, label(task)]
     found = outputs["score"].astype(np.float64)
-    return signatures.sigmoid(found) if task.get("activation", _SIGMOID) == _SIGMOID else found
+    return found if "activation" in task else signatures.sigmoid(found)
 
 
 def label(task: Mapping[str, Any]) -> int:

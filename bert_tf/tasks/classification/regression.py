@@ -30,7 +30,8 @@ class Regression(TextTask):
 
     Attributes:
       bounds: the lowest and the highest score, to which predictions in files are clipped.
-      activation: what makes the logit a score; a sigmoid in rerankers of other programs.
+      activation: what makes the logit a score, as rerankers of other programs state it; None:
+        nothing does.
     """
 
     shape: ClassVar[str] = "regression"
@@ -39,17 +40,17 @@ class Regression(TextTask):
     units = 1  # the score
 
     bounds: tuple[float, float] | None = None
-    activation: Literal["identity", "sigmoid"] = "identity"
+    activation: Literal["identity", "sigmoid"] | None = None
 
     def describe(self) -> dict[str, Any]:
-        """As usual; `activation` if there is one."""
+        """As usual; `activation` if it is stated."""
         found = super().describe()
-        return {k: v for k, v in found.items() if (k, v) != ("activation", "identity")}
+        return {k: v for k, v in found.items() if (k, v) != ("activation", None)}
 
     def _score(self, logits: Any) -> Any:
         """The scores [batch] of logits [batch, 1], a tensor or an array."""
         scores = logits[:, 0]
-        if self.activation == "identity":
+        if self.activation != "sigmoid":
             return scores
         return (tf.sigmoid if tf.is_tensor(scores) else scipy.special.expit)(scores)
 

@@ -284,9 +284,8 @@ def from_bundle(model: Bundle, family: Family, architecture: Architecture) -> di
         labels = description["labels"] or [f"LABEL_{index}" for index in range(units)]
         config["id2label"] = {str(index): label for index, label in enumerate(labels)}
         config["label2id"] = {label: index for index, label in enumerate(labels)}
-    if description["shape"] == "regression" and description.get("pair"):
-        scores = {ours: theirs for theirs, ours in _SCORES.items()}
-        activation = scores[description.get("activation", "identity")]
+    if stated := description.get("activation"):
+        activation = {ours: theirs for theirs, ours in _SCORES.items()}[stated]
         config["sentence_transformers"] = {"activation_fn": activation}
     if description["shape"] in _PROBLEMS:
         config["problem_type"] = _PROBLEMS[description["shape"]]

@@ -70,8 +70,8 @@ def test_vectors_of_dot_products_keep_their_length():
     assert _vectors(normalize=False) == [3, 4]
 
 
-@pytest.mark.parametrize(("activation", "scale"), [(None, 1), ("sigmoid", 1), ("identity", 0)])
-def test_scores_of_one_label_pass_their_activation(activation, scale):
+@pytest.mark.parametrize(("activation", "scale"), [(None, 1), ("sigmoid", 0), ("identity", 0)])
+def test_scores_of_one_label_pass_one_activation(activation, scale):
     task = {"name": "rank", "shape": "regression", "labels": []}
     task |= {"activation": activation} if activation else {}
     signature = {"inputs": {"text_a": 0, "text_b": 0}, "outputs": {"score": 0}}
