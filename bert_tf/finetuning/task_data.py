@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from absl import logging
 
+from bert_tf.finetuning import dev_split
 from bert_tf.finetuning.settings import FineTuningSettings, TaskRequest
 from bert_tf.tasks import Task, has_option, make
 from bert_tf.tasks.labels import LabelTask
@@ -22,8 +23,6 @@ from pipelines.labelled.schema import have_labels, label_of, text_of
 from pipelines.tokenizers import coverage
 from pipelines.tokenizers.base import Tokenizer
 
-_SPLIT_SEED = 0  # decides which examples become dev: the same in every run
-_NEIGHBOURS = 20  # sentences in a row that are drawn together where documents are not marked
 _COVERED = 1_000  # examples whose words and tokens are counted
 _SHOWN = 3  # messages about skipped records
 
@@ -129,7 +128,7 @@ def read_examples(request: TaskRequest, settings: FineTuningSettings) -> TaskExa
         if not _is_test(split)
     }
     task, parts = _with_label_names(task, request, parts, paths)
-    parts = _with_dev(task, parts, settings.dev_fraction)
+    parts = dev_split.with_dev(task, parts, settings.dev_fraction)
     if "train" not in parts:
         raise InputError(
             f"{request.data or 'the files named'}: no training data for {request.kind}. To predict "
@@ -138,7 +137,7 @@ def read_examples(request: TaskRequest, settings: FineTuningSettings) -> TaskExa
         )
     parts["train"] = learnable(task, parts["train"], notes)
     task = task.fit(parts["train"])  # of all examples: a part may lack a label that dev has
-    parts["train"] = _drawn(parts["train"], settings.train_examples)
+    parts["train"] = dev_split.drawn(parts["train"], settings.train_examples)
     for split in filter(_is_test, paths):
         parts[split] = _read_test(task, paths[split], split, columns[split], notes)
     for name, examples in parts.items():
@@ -317,71 +316,6 @@ def _count(notes: dict[str, int], what: str, messages: list[str]) -> None:
         logging.warning("%s: %s", what, message)
     if len(messages) > _SHOWN:
         logging.warning("%s: %d more", what, len(messages) - _SHOWN)
-
-
-def _with_dev(task: Task, parts: dict[str, list[Any]], fraction: float) -> dict[str, list[Any]]:
-    """Takes dev from the training data, unless it has files of its own.
-
-    Examples with labels that the rest does not have stay in training.
-    """
-    train = parts.pop("all", None) or parts.pop("train", None)
-    if train is None:
-        return parts
-    if any(name.startswith("dev") for name in parts):
-        return {"train": train, **parts}
-    held_out = _held_out(train, fraction)
-    kept = set().union(*(task.classes(x) for i, x in enumerate(train) if i not in held_out))
-    held_out = {index for index in held_out if task.classes(train[index]) <= kept}
-    dev = [example for index, example in enumerate(train) if index in held_out]
-    rest = [example for index, example in enumerate(train) if index not in held_out]
-    return {"train": rest, **({"dev": dev} if dev else {}), **parts}
-
-
-def _drawn(examples: list[Any], count: int | None) -> list[Any]:
-    """A random subset, in the order of the examples; a smaller one is part of a larger one."""
-    if count is None or count >= len(examples):
-        return examples
-    drawn = np.random.default_rng(_SPLIT_SEED).permutation(len(examples))[:count]
-    return [examples[index] for index in sorted(drawn)]
-
-
-def _held_out(examples: list[Any], fraction: float) -> set[int]:
-    """Indices of about that fraction of the examples, drawn by group.
-
-    Examples of one context, document, first text or source stay together: otherwise dev would
-    score what was memorized in training. Where groups are too large for that, runs of neighbours
-    are drawn.
-    """
-    wanted = round(fraction * len(examples))
-    groups: dict[Any, list[int]] = {}
-    for index, example in enumerate(examples):
-        groups.setdefault(_group(example), []).append(index)
-    held_out = _draw(list(groups.values()), wanted)
-    if len(held_out) < wanted / 2:
-        logging.info(
-            "dev and training share texts or documents: most of %d examples are of a few.",
-            len(examples),
-        )
-        size, numbers = min(_NEIGHBOURS, wanted), list(range(len(examples)))
-        runs = [numbers[begin : begin + size] for begin in range(0, len(numbers), size)]
-        held_out = _draw(runs, wanted)
-    return held_out
-
-
-def _draw(groups: list[list[int]], wanted: int) -> set[int]:
-    """The members of random groups, at most as many as wanted."""
-    drawn: set[int] = set()
-    for index in np.random.default_rng(_SPLIT_SEED).permutation(len(groups)):
-        if len(drawn) + len(groups[index]) <= wanted:
-            drawn.update(groups[index])
-    return drawn
-
-
-def _group(example: Any) -> Any:
-    """The text, or the number of the document, that an example may share with others."""
-    names = ("context", "document", "text_a", "texts", "source", "key")
-    value = next(getattr(example, name) for name in names if hasattr(example, name))
-    return value[0] if isinstance(value, tuple) else value
 
 
 def learnable(task: Task, examples: list[Any], notes: dict[str, int]) -> list[Any]:

@@ -313,11 +313,11 @@ class ColumnNames(FileLayout):
         values = ", ".join(
             f"{role} {_sample(row.get(name))}" for role, name in used.items() if row.has(name)
         )
-        self.log_once(
-            path,
-            f"{kind}; {', '.join(f'{role} = {_named(name)}' for role, name in used.items())}"
-            f"{not_read}; first row: {values}",
+        read = (
+            f"{role} = {'column ' * name.replace('+', '').isdecimal()}{name}"
+            for role, name in used.items()
         )
+        self.log_once(path, f"{kind}; {', '.join(read)}{not_read}; first row: {values}")
 
     def log_once(self, path: str, message: str, topic: str = "columns") -> None:
         """Logs how a file is read, once per topic even if it is read several times."""
@@ -386,10 +386,6 @@ def _flag(roles: Sequence[str], value: str) -> str:
     """Returns the flag that names the columns of roles, also for make."""
     flag = f"--columns={','.join(f'{role}={value}' for role in roles)}"
     return f"{flag} (with make: ARGS={flag})"
-
-
-def _named(column: str) -> str:
-    return f"column {column}" if column.replace("+", "").isdecimal() else column
 
 
 def _sample(value: object) -> str:

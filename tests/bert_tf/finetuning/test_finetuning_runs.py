@@ -12,7 +12,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf import tasks, weights
-from bert_tf.finetuning import run, sweep, task_data, task_report
+from bert_tf.finetuning import dev_split, run, sweep, task_data, task_report
 from bert_tf.finetuning.run import Run
 from bert_tf.finetuning.settings import FineTuningSettings, Selection, TaskRequest
 from bert_tf.tasks.model import HeadShape, TaskModel
@@ -297,11 +297,11 @@ def test_dev_shares_no_context_and_no_document_with_training():
     words = [WordsExample(str(i), "", ("w",), ("O",), i // 10) for i in range(200)]
     alone = [dataclasses.replace(example, document=0) for example in words]
     for kind, examples in (("squad2", spans), ("ner", words), ("ner", alone)):
-        parts = task_data._with_dev(tasks.make(kind, kind), {"all": examples}, 0.1)
+        parts = dev_split.with_dev(tasks.make(kind, kind), {"all": examples}, 0.1)
         dev, train = parts["dev"], parts["train"]
         assert len(dev) == 20 and len(train) == 180
         if examples is not alone:
-            assert not set(map(task_data._group, dev)) & set(map(task_data._group, train))
+            assert not set(map(dev_split._group, dev)) & set(map(dev_split._group, train))
     numbers = [int(example.key) for example in dev]  # where there are no documents, neighbours
     assert sum(b - a == 1 for a, b in itertools.pairwise(numbers)) == 19
 
