@@ -8,6 +8,7 @@ forward pass; their rate is compared with that of large matrix products in the s
 """
 
 import concurrent.futures
+import dataclasses
 import itertools
 import json
 import multiprocessing
@@ -23,7 +24,7 @@ from bert_tf.training import hardware
 from pipelines.common import quiet_start
 
 _PRECISION = "mixed_bfloat16"
-_PREDICTIONS = {128: 20, 512: 77}  # of a sequence, by its length
+_PREDICTIONS = {128: 20, 512: 77, 2048: 307}  # of a sequence, by its length
 _WARMUP, _STEPS = 5, 20
 
 
@@ -33,19 +34,25 @@ class Case(NamedTuple):
     model: str
     length: int
     batch: int
+    dropout: float
 
 
 CASES = (
-    Case("base", 128, 128),
-    Case("base", 512, 32),
-    Case("large", 128, 64),
-    Case("large", 512, 16),
+    Case("base", 128, 128, 0.1),
+    Case("base", 128, 128, 0.0),
+    Case("base", 512, 32, 0.1),
+    Case("base", 512, 32, 0.0),
+    Case("base", 2048, 8, 0.0),
+    Case("large", 512, 16, 0.0),
 )
 
 
 def timed(case: Case) -> dict[str, Any]:
     """The figures of a case; compilation is part of the first step."""
-    model = MaskedLMNextSentence(BertConfig.named(case.model), dtype=_PRECISION)
+    config = BertConfig.named(case.model).with_dropout(case.dropout)
+    positions = max(config.max_position_embeddings, case.length)
+    config = dataclasses.replace(config, max_position_embeddings=positions)
+    model = MaskedLMNextSentence(config, dtype=_PRECISION)
     step = training_step(model, "step")
     predictions = _PREDICTIONS[case.length]
     batch = random_batch(0, batch_size=case.batch, length=case.length, predictions=predictions)

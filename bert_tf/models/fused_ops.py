@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 import tensorflow as tf
+from tensorflow.compiler.tf2xla.ops import gen_xla_ops
 
 from bert_tf.models import activations
 
@@ -53,6 +54,11 @@ def compile_whole(enabled: bool = True) -> contextlib.AbstractContextManager[Non
 def is_compiled_whole() -> bool:
     """Whether the current code is traced within `compile_whole`."""
     return _whole.get()
+
+
+def is_for_gpu() -> bool:
+    """Whether the current code is traced as part of an XLA program for a GPU."""
+    return is_compiled_whole() and bool(tf.config.list_logical_devices("GPU"))
 
 
 def inference(enabled: bool = True) -> contextlib.AbstractContextManager[None]:
@@ -107,8 +113,10 @@ def _activation_forward(activation, x, bias):
 
 def _activation_backward(activation, x, bias, upstream):
     slope = activations.slope(activation)
+    (x,) = _settled(x)
     inner = slope(tf.cast(x, tf.float32) + bias) * tf.cast(upstream, tf.float32)
-    return tf.cast(inner, x.dtype), tf.reduce_sum(inner, 0)
+    inner = _rounded(inner, x.dtype)
+    return tf.cast(inner, x.dtype), tf.reduce_sum(tf.cast(inner, tf.float32), 0)
 
 
 def masked_softmax(
@@ -197,16 +205,18 @@ def residual_norm(
 def _residual_forward(epsilon, rate, x, bias, residual, gamma, beta, seed):
     total = _residual_sum(x, bias, residual, _keep_of(x, rate, seed))
     standard, _ = _standardize(total, epsilon)
-    return tf.cast(standard * gamma + beta, x.dtype)
+    return tf.cast(_rounded(standard * gamma + beta, x.dtype), x.dtype)
 
 
 def _residual_backward(epsilon, rate, x, bias, residual, gamma, seed, upstream):
+    x, residual = _settled(x, residual)
     keep = _keep_of(upstream, rate, seed)
     total = _residual_sum(x, bias, residual, keep)
-    standard, inverse = _standardize(total, epsilon)
+    standard, inverse = _standardize_again(total, epsilon)
     upstream = tf.cast(upstream, tf.float32)
     inner = _standardize_gradient(standard, inverse, upstream * gamma)
-    into_x = inner * keep
+    inner = _rounded(inner, x.dtype)
+    into_x = tf.cast(inner, tf.float32) * keep
     return (
         tf.cast(into_x, x.dtype),
         tf.reduce_sum(into_x, 0),
@@ -244,7 +254,8 @@ def _norm_forward(epsilon, rate, x, gamma, beta, seed):
 
 
 def _norm_backward(epsilon, rate, x, gamma, seed, upstream):
-    standard, inverse = _standardize(tf.cast(x, tf.float32), epsilon)
+    (x,) = _settled(x)
+    standard, inverse = _standardize_again(tf.cast(x, tf.float32), epsilon)
     upstream = tf.cast(upstream, tf.float32) * _keep_of(upstream, rate, seed)
     inner = _standardize_gradient(standard, inverse, upstream * gamma)
     into_gamma = tf.reduce_sum(upstream * standard, 0)
@@ -309,6 +320,16 @@ def _standardize(x: tf.Tensor, epsilon: float) -> tuple[tf.Tensor, tf.Tensor]:
     return centred * inverse, inverse
 
 
+def _standardize_again(x: tf.Tensor, epsilon: float) -> tuple[tf.Tensor, tf.Tensor]:
+    """`_standardize` in a backward pass; on a GPU, only statistics of rows are in memory."""
+    if not is_for_gpu():
+        return _standardize(x, epsilon)
+    mean = tf.reduce_mean(x, -1, keepdims=True)
+    variance = tf.reduce_mean(tf.square(x - mean), -1, keepdims=True)
+    mean, inverse = _settled(mean, tf.math.rsqrt(variance + epsilon))
+    return (x - mean) * inverse, inverse
+
+
 def _standardize_gradient(
     standard: tf.Tensor, inverse: tf.Tensor, upstream: tf.Tensor
 ) -> tf.Tensor:
@@ -331,6 +352,20 @@ def _keep_of(x: tf.Tensor, rate: float, seed: tf.Tensor) -> tf.Tensor | float:
         with tf.control_dependencies([tf.identity(x)]):
             seed = tf.identity(seed)
     return _keep(tf.shape(x), rate, seed)
+
+
+def _settled(*tensors: tf.Tensor) -> list[tf.Tensor]:
+    """The same tensors; in a program for a GPU, XLA does not see how they were computed.
+
+    There a backward pass would not compute values again but keep those of the forward pass, in
+    float32, and sums over rows would be of float32 values that are written to memory first.
+    """
+    return gen_xla_ops.xla_optimization_barrier(input=tensors) if is_for_gpu() else list(tensors)
+
+
+def _rounded(x: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
+    """x; in a program for a GPU, its rounding to `dtype`, which is all that is in memory."""
+    return _settled(tf.cast(x, dtype))[0] if is_for_gpu() else x
 
 
 def zero_of(x: tf.Tensor) -> tf.Tensor:

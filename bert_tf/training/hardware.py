@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 import tensorflow as tf
 
-from bert_tf.models import encoders
+from bert_tf.models import encoders, flash_attention
 from bert_tf.models.base_config import EncoderConfig
 from bert_tf.models.base_encoder import Encoder
 from bert_tf.objectives.base import TokenHead
@@ -32,8 +32,8 @@ def resolve_precision(precision: str) -> str:
         return "mixed_bfloat16"
     gpus = tf.config.list_physical_devices("GPU")
     if gpus:
-        details = tf.config.experimental.get_device_details(gpus[0])
-        return "mixed_bfloat16" if details.get("compute_capability", (0,)) >= (8, 0) else "float32"
+        low = flash_attention.multiplies_bfloat16(gpus[0])
+        return "mixed_bfloat16" if low else "float32"
     low, full = peak_flops(tf.bfloat16, tf.float32)
     return "mixed_bfloat16" if low > 1.2 * full else "float32"
 

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple, Self
 import keras
 import tensorflow as tf
 
-from bert_tf.models import fused_ops
+from bert_tf.models import flash_attention, fused_ops
 from bert_tf.models.layers.base import Layer, Shape, serializable
 from bert_tf.models.layers.dense import Dense
 
@@ -87,8 +87,11 @@ def attend(
     scores = tf.matmul(query, key, transpose_b=True)
     rate, seed = (0.0, tf.constant(0)) if seed is None else (dropout, seed)
     probabilities, kept = fused_ops.masked_softmax(scores, mask_bias, size**-0.5, rate, seed)
-    context = tf.transpose(tf.matmul(kept, value), [0, 2, 1, 3])
-    return tf.reshape(context, [-1, heads * size]), probabilities
+    if rate == 0 and flash_attention.applies(query, key):
+        context = flash_attention.attend(query, key, value, mask_bias)
+    else:
+        context = tf.matmul(kept, value)
+    return tf.reshape(tf.transpose(context, [0, 2, 1, 3]), [-1, heads * size]), probabilities
 
 
 @serializable

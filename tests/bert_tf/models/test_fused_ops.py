@@ -1,5 +1,7 @@
 """The fused operations: values and gradients against TensorFlow's own."""
 
+import re
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -13,23 +15,38 @@ def normal(*shape, seed=0):
     return tf.random.stateless_normal(shape, [seed, len(shape)])
 
 
+def value_and_gradients(function, inputs):
+    with tf.GradientTape() as tape:
+        tape.watch(inputs)
+        value = function(*inputs)
+        upstream = normal(*value.shape, seed=9)
+    return value, tape.gradient(value, inputs, upstream)
+
+
 def compare(ours, plain, inputs, compiled):
     """Compares values and gradients (with a random upstream) of two functions."""
-    results = []
-    for function in (ours, plain):
-        with fused_ops.compile_fused(compiled and function is ours), tf.GradientTape() as tape:
-            tape.watch(inputs)
-            value = function(*inputs)
-            upstream = normal(*value.shape, seed=9)
-        results.append((value, tape.gradient(value, inputs, upstream)))
-    (value, gradients), (expected, wanted) = results
+
+    @tf.function(jit_compile=True, autograph=False)
+    def whole(*inputs):
+        with fused_ops.compile_whole():
+            return value_and_gradients(ours, inputs)
+
+    if compiled == "for a GPU":
+        value, gradients = whole(*inputs)
+    else:
+        with fused_ops.compile_fused(compiled == "fused"):
+            value, gradients = value_and_gradients(ours, inputs)
+    expected, wanted = value_and_gradients(plain, inputs)
     np.testing.assert_allclose(value, expected, atol=2e-5, rtol=1e-4)
     for ours_, theirs in zip(gradients, wanted, strict=True):
         np.testing.assert_allclose(ours_, theirs, atol=5e-5, rtol=1e-3)
 
 
-@pytest.fixture(params=[False, True], ids=["plain", "compiled"])
-def compiled(request):
+@pytest.fixture(params=["plain", "fused", "for a GPU"])
+def compiled(request, monkeypatch):
+    """How functions are compiled; a program for a GPU runs on a CPU, too."""
+    if request.param == "for a GPU":
+        monkeypatch.setattr(tf.config, "list_logical_devices", lambda kind=None: ["GPU:0"])
     return request.param
 
 
@@ -129,3 +146,24 @@ def test_bfloat16_results_are_rounded_float32_results():
     bias = normal(16)
     exact = fused_ops.bias_activation(tf.cast(x, tf.float32), bias, "gelu")
     assert (fused_ops.bias_activation(x, bias, "gelu") == tf.cast(exact, tf.bfloat16)).numpy().all()
+
+
+def test_a_program_for_a_gpu_keeps_no_float32_values_for_the_backward_pass(monkeypatch):
+    """Barriers hide the forward pass: nothing but the inputs, in 16 bits, comes from it."""
+    x, bias = tf.cast(normal(6, 8), tf.bfloat16), normal(8, seed=1)
+
+    def gelu(x, bias):
+        return fused_ops.bias_activation(x, bias, "gelu")
+
+    def barriers():
+        @tf.function(jit_compile=True, autograph=False)
+        def program(x, bias):
+            with fused_ops.compile_whole():
+                return value_and_gradients(gelu, [x, bias])
+
+        hlo = program.experimental_get_compiler_ir(x, bias)(stage="hlo")
+        return re.findall(r"= \((\w+\[[\d,]*\])[^)]*\) opt-barrier\(", hlo)
+
+    assert barriers() == []
+    monkeypatch.setattr(tf.config, "list_logical_devices", lambda kind=None: ["GPU:0"])
+    assert barriers() == ["bf16[6,8]"] * 2  # the input of the slope, and the gradient

@@ -9,6 +9,7 @@ import re
 
 import pytest
 import tensorflow as tf
+from tensorflow.python.eager import context as tf_context
 
 from bert_tf.models.elmo_config import ElmoConfig
 from bert_tf.objectives.bidirectional_lm import BidirectionalLM
@@ -130,3 +131,17 @@ def test_devices_get_xla_and_bfloat16_by_default(kind, monkeypatch):
     assert resolve_precision("auto") == "mixed_bfloat16"
     details["compute_capability"] = (7, 5)  # which has no products of bfloat16
     assert resolve_precision("auto") == ("float32" if kind == "GPU" else "mixed_bfloat16")
+
+
+def test_a_gpu_whose_capability_has_a_letter_has_bfloat16(monkeypatch):
+    """TensorFlow 2.21 calls an H100 9.0a, and cannot read that."""
+    device = tf.config.PhysicalDevice("/physical_device:GPU:0", "GPU")
+    context = tf_context.context()
+    monkeypatch.setattr(context, "_physical_device_to_index", {device: 0})
+    monkeypatch.setattr(
+        tf_context.pywrap_tfe, "TF_GetDeviceDetails", lambda index: {"compute_capability": "9.0a"}
+    )
+    monkeypatch.setattr(
+        tf.config, "list_physical_devices", lambda kind=None: [device] if kind == "GPU" else []
+    )
+    assert resolve_precision("auto") == "mixed_bfloat16"
