@@ -32,8 +32,8 @@ def resolve_precision(precision: str) -> str:
         return "mixed_bfloat16"
     gpus = tf.config.list_physical_devices("GPU")
     if gpus:
-        low = flash_attention.multiplies_bfloat16(gpus[0])
-        return "mixed_bfloat16" if low else "float32"
+        supported = flash_attention.multiplies_bfloat16(gpus[0])
+        return "mixed_bfloat16" if supported else "float32"
     low, full = peak_flops(tf.bfloat16, tf.float32)
     return "mixed_bfloat16" if low > 1.2 * full else "float32"
 
