@@ -186,7 +186,8 @@ class TokenizerFiles:
         unknown = self.fast.keys() - FAST_KEYS
         if unknown:
             logging.warning("%s: unknown parts %s.", place, listed(sorted(unknown), 10))
-        absent = ("unk_token", "end_of_word_suffix") if rules.model == "BPE" else ()
+        defaults = {"BPE": ("unk_token", "end_of_word_suffix"), "Unigram": ("unk_id",)}
+        absent = defaults.get(rules.model, ())
         fields = dict.fromkeys(absent) | self.model(kind)
         fields = {k: v for k, v in fields.items() if k not in ("type", "vocab", "merges")}
         kinds = vocabulary.setting_types
@@ -287,7 +288,10 @@ class TokenizerFiles:
             (
                 typed
                 for typed, known in _post_processors(start, end, vocabulary.separators)
-                if all(key in step and value in (ANY, step[key]) for key, value in known.items())
+                if all(
+                    isinstance(step.get(key), bool) if value == ANY else step.get(key) == value
+                    for key, value in known.items()
+                )
             ),
             None,
         )
@@ -331,7 +335,7 @@ def _post_processors(
 ) -> Iterator[tuple[bool, dict[str, Any]]]:
     """What makes our sequences of texts, and whether the second text has its own token type."""
     kind = "BertProcessing" if separators == 1 else "RobertaProcessing"
-    # Without these keys, the library takes it for BERT's.
+    # Without these keys, or if they are not true or false, the library takes it for BERT's.
     trims = {} if separators == 1 else {"trim_offsets": ANY, "add_prefix_space": ANY}
     yield separators == 1, {"type": kind, "cls": [*start], "sep": [*end], **trims}
     ids = {token: {"id": token, "ids": [i], "tokens": [token]} for token, i in (start, end)}

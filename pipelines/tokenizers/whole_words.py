@@ -29,7 +29,7 @@ class WordVocabulary(LinesVocabulary):
     """The words of a words.txt: the special tokens, then the most frequent words first.
 
     Raises:
-      InputError: the special tokens do not come first, or a word is empty, repeated or too long.
+      InputError: the special tokens do not come first, or a word is too long.
     """
 
     kind: ClassVar[str] = "word"

@@ -76,7 +76,7 @@ def test_a_round_trip_is_bit_exact(tmp_path, target, shape, units):
     found = weights.read(f"{tmp_path}/out")
     assert_same_weights(found.weights, model.weights)
     assert found.vocabulary.tokens == TOKENS
-    assert found.tokenizer_settings == model.tokenizer_settings
+    assert found.resolved_settings() == model.resolved_settings()
     assert found.config == config
     assert found.tasks == model.tasks
 
@@ -191,9 +191,20 @@ def test_a_damaged_or_foreign_folder_is_named(tmp_path):
 def test_a_vocabulary_comes_from_tokenizer_json(tmp_path):
     weights.write(make_bundle(), f"{tmp_path}/out", Format.HUGGINGFACE)
     ids = {token: index for index, token in enumerate(TOKENS)}
+    special = {"cls": "[CLS]", "sep": "[SEP]"}
     (tmp_path / "out/vocab.txt").unlink()
     (tmp_path / "out/tokenizer.json").write_text(
-        json.dumps({"model": {"type": "WordPiece", "vocab": ids}})
+        json.dumps(
+            {
+                "normalizer": {"type": "BertNormalizer"},
+                "pre_tokenizer": {"type": "BertPreTokenizer"},
+                "post_processor": {
+                    "type": "BertProcessing",
+                    **{name: [token, ids[token]] for name, token in special.items()},
+                },
+                "model": {"type": "WordPiece", "vocab": ids},
+            }
+        )
     )
     assert weights.read(f"{tmp_path}/out").vocabulary.tokens == TOKENS
 
