@@ -277,6 +277,8 @@ async def grpc_server(answerer: Answerer, place: str, identity: Identity) -> grp
     options = [
         ("grpc.max_receive_message_length", answerer.limits.bytes),
         ("grpc.max_send_message_length", _MAX_ANSWER),
+        # Otherwise windows grow to megabytes, which arrive for calls that have no place yet.
+        ("grpc.http2.bdp_probe", 0),
         ("grpc.so_reuseport", 0),
         ("grpc.max_metadata_size", _MAX_METADATA),
         ("grpc.absolute_max_metadata_size", _MAX_METADATA),
