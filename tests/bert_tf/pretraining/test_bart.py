@@ -14,7 +14,7 @@ from bert_tf.generation import decoder as decoders
 from bert_tf.generation.generator import TextGenerator
 from bert_tf.generation.settings import GenerationSettings
 from bert_tf.serving import selection
-from bert_tf.serving.plan import AUTO, EngineName
+from bert_tf.serving.plan import EngineName
 from bert_tf.serving.predictor import Predictor
 from bert_tf.tasks.generation import rouge
 from bert_tf.weights import own
@@ -219,8 +219,7 @@ def test_results_longer_than_the_positions_are_an_error(bart):
 
 def test_an_export_of_texts_alone_is_served_by_tensorflow(writer, tmp_path):
     commands.done("export", f"--tasks=short={writer}", f"--output={tmp_path}/e")
-    plan = selection.choose(f"{tmp_path}/e/1", AUTO, None, None, f"{tmp_path}/cache")
-    assert plan.engine is EngineName.TENSORFLOW
+    assert selection.choose(f"{tmp_path}/e/1").engine is EngineName.TENSORFLOW
 
 
 @pytest.mark.parametrize(
