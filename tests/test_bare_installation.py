@@ -11,6 +11,8 @@ import pytest
 from tests import commands
 from tests.bert_tf import labelled_data
 
+pytestmark = pytest.mark.more
+
 _ROOT = pathlib.Path(__file__).parent.parent
 
 

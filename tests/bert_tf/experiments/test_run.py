@@ -32,6 +32,8 @@ from pipelines.common.errors import InputError
 from tests.bert_tf import labelled_data
 from tests.bert_tf.experiments.test_own_tasks import write_corpus
 
+pytestmark = pytest.mark.more
+
 
 def _state(output):
     paths = (p for p in glob.glob(f"{output}/**", recursive=True) if os.path.isfile(p))

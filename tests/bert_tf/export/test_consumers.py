@@ -29,6 +29,8 @@ from tests import commands
 from tests.bert_tf import exported
 from tests.bert_tf.models.user_models import randomize
 
+pytestmark = pytest.mark.more
+
 # Op libraries of tensorflow-text that TensorFlow Serving before 2.20 does not have.
 _NEWER = ("_trimmer_ops.so", "_utf8_binarize_op.so", "_utf8_binarize_ops.so")
 _STRANGE = [*exported.TEXTS, b"\xff broken", "[MASK] ☃ [MASK]"]

@@ -17,6 +17,8 @@ from bert_tf.export import hub, sources
 from bert_tf.serving.hub_layer import HubLayer
 from pipelines.common.errors import InputError
 
+pytestmark = pytest.mark.more
+
 TEXTS = ["the layer reads", "every mask of the deep token", "the layer writes", "every mask trains"]
 
 

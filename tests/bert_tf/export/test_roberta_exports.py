@@ -17,6 +17,8 @@ from pipelines.tokenizers.packing import MODEL_INPUTS
 from tests.pipelines.tokenizers import byte_bpe_reference
 from tests.tiny import tiny_config
 
+pytestmark = pytest.mark.more
+
 CONTEXTS = [
     "😀😀😀",
     "한국어 문장은 👩‍👩‍👧 été naïve 中文的句子。",

@@ -30,6 +30,8 @@ from tests.bert_tf.labelled_data import (
     tune,
 )
 
+pytestmark = pytest.mark.more
+
 
 def test_early_stopping_balance_and_layer_decay(tmp_path, init):
     report, _ = tune(

@@ -37,6 +37,8 @@ from tests.bert_tf.labelled_data import (
     write_rows,
 )
 
+pytestmark = pytest.mark.more
+
 _LSTM = {"bilstm_layers": 1, "bilstm_width": 16}
 _QUICK = (HeadLayers.EMBEDDINGS, HeadLayers.CONCAT_LAST_4, HeadLayers.WEIGHTED_EACH)
 

@@ -15,6 +15,8 @@ from pipelines.common import stopping
 from pipelines.common.errors import InputError
 from tests.bert_tf.labelled_data import make_texts, settings_of
 
+pytestmark = pytest.mark.more
+
 _TRIALS = 4
 
 

@@ -4,12 +4,15 @@ import dataclasses
 import json
 
 import numpy as np
+import pytest
 import tensorflow as tf
 
 from bert_tf import weights
 from bert_tf.finetuning import sweep, task_data
 from bert_tf.finetuning.teaching import Teacher
 from tests.bert_tf.labelled_data import make_tags, make_texts, settings_of, tune
+
+pytestmark = pytest.mark.more
 
 
 def test_a_student_learns_texts_with_and_without_labels(tmp_path, init):

@@ -15,6 +15,8 @@ from bert_tf.training.step import TrainingStep
 from tests import commands
 from tests.bert_tf.helpers import CONFIG, make_batch
 
+pytestmark = pytest.mark.more
+
 
 def _step(model, compilation, again):
     optimizer = make_optimizer(OptimizerName.ADAMW, 1e-3)

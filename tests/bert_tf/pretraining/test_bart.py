@@ -25,6 +25,8 @@ from tests.bert_tf.labelled_data import write_init
 from tests.bert_tf.pretraining.runs import command, write_examples
 from tests.bert_tf.pretraining.test_relatives import config_of
 
+pytestmark = pytest.mark.more
+
 WORDS = "the a small large red old new cat dog house tree river".split()
 
 

@@ -21,6 +21,8 @@ from tests import commands
 from tests.bert_tf.labelled_data import BAD, GOOD, OTHER, make_tags, make_texts, settings_of
 from tests.bert_tf.pretraining.runs import command, write_examples
 
+pytestmark = pytest.mark.more
+
 _error = commands.error_of
 
 

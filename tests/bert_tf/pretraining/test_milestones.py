@@ -17,6 +17,8 @@ from tests import commands
 from tests.bert_tf.helpers import CONFIG
 from tests.bert_tf.pretraining import runs
 
+pytestmark = pytest.mark.more
+
 TOKENS = (
     *("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"),
     *("the", "house", "of", "tree", "##s", "a", ",", "stands", "by", "my"),

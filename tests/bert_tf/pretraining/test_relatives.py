@@ -19,6 +19,8 @@ from tests import commands
 from tests.bert_tf.labelled_data import make_texts, tune
 from tests.bert_tf.pretraining.runs import MODEL, command, write_examples
 
+pytestmark = pytest.mark.more
+
 SIZES = {
     name: getattr(MODEL, name)
     for name in (

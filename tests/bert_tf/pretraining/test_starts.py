@@ -30,6 +30,8 @@ from pipelines.tokenizers import registry
 from tests import commands
 from tests.bert_tf.pretraining.runs import MODEL, command, run
 
+pytestmark = pytest.mark.more
+
 _error = commands.error_of
 _PHASES = (Phase("examples", 2, 8),)
 

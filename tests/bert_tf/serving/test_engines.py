@@ -20,6 +20,8 @@ from pipelines.common.errors import InputError
 from pipelines.common.machine import cores
 from tests.bert_tf import exported
 
+pytestmark = pytest.mark.more
+
 _TEXTS = [text or "x" for text in exported.TEXTS]
 
 

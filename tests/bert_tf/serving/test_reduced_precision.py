@@ -15,6 +15,8 @@ from bert_tf.serving.reduced_precision import ScoreCheck
 from pipelines.common.errors import InputError
 from tests.bert_tf import exported
 
+pytestmark = pytest.mark.more
+
 _TEXTS = [f"{text or 'x'} {number}" for number in range(6) for text in exported.TEXTS]
 
 

@@ -10,6 +10,8 @@ from pipelines.common.errors import InputError
 from tests import commands
 from tests.bert_tf.helpers import cluster_of
 
+pytestmark = pytest.mark.more
+
 
 def _start(*arguments, **environment):
     return commands.Running("tests.bert_tf.training.replicas", *arguments, env=environment)

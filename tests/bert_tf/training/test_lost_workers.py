@@ -15,6 +15,8 @@ from tests import commands
 from tests.bert_tf.helpers import cluster_of
 from tests.bert_tf.pretraining import runs
 
+pytestmark = pytest.mark.more
+
 RETRY = 75
 STEPS = 100
 

@@ -2,9 +2,13 @@
 
 import glob
 
+import pytest
+
 from tests import commands
 from tests.bert_tf.helpers import cluster_of
 from tests.bert_tf.pretraining import runs
+
+pytestmark = pytest.mark.more
 
 
 def _errors(*each):

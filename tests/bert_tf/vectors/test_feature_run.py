@@ -16,6 +16,8 @@ from tests import commands
 from tests.bert_tf.vectors.extracted import NAMES, each_format, extract, lines
 from tests.conftest import make_documents
 
+pytestmark = pytest.mark.more
+
 
 @each_format
 def test_an_output_that_exists_is_kept_or_reported(folders, texts, tmp_path, kind):

@@ -10,6 +10,8 @@ from pipelines.common.errors import InputError
 from pipelines.pretraining import data_service, example_reader
 from pipelines.pretraining.data_service import DataService
 
+pytestmark = pytest.mark.more
+
 BATCHES = 11
 
 

@@ -22,6 +22,8 @@ from bert_tf.serving import client
 from pipelines.common.errors import InputError
 from tests.bert_tf.serving.server import attacks
 
+pytestmark = pytest.mark.more
+
 _GENEROUS = 10  # seconds for what takes a thousandth of them when nobody attacks
 
 

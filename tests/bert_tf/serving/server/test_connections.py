@@ -17,6 +17,8 @@ from tests.bert_tf.serving.server import attacks
 from tests.bert_tf.serving.server.stub import LARGE
 from tests.ports import free_ports
 
+pytestmark = pytest.mark.more
+
 
 def test_connections_that_wait_are_closed(stub):
     server = stub(idle=0.5, seconds=1)

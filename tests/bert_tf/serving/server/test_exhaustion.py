@@ -18,6 +18,8 @@ from tensorflow_serving.apis import (
 from tests.bert_tf.serving.server import attacks
 from tests.bert_tf.serving.server.stub import LONG
 
+pytestmark = pytest.mark.more
+
 _MIB = 1 << 20
 _GENEROUS = 5  # seconds for what takes a fiftieth of them on a machine that does nothing else
 
