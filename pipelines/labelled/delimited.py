@@ -7,7 +7,6 @@ import itertools
 import os
 import re
 import sys
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -223,7 +222,8 @@ def _table_rows(
                     "separate them with commas in a .csv, with tabs in a .tsv."
                 )
             # Several columns may have no name: these cannot be selected.
-            (twice, count), *_ = Counter(filter(None, columns)).most_common(1) or [("", 0)]
+            repeated = collections.Counter(filter(None, columns)).most_common(1)
+            twice, count = repeated[0] if repeated else ("", 0)
             if count > 1:
                 raise InputError(f"{place}: has two columns {twice!r}; rename or remove one.")
             continue

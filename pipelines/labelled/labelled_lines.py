@@ -77,18 +77,30 @@ def read_fast_text(path: str, encoding: str) -> Iterator[TableRow]:
     Raises:
       InputError: a line has no label.
     """
-    for number, line in enumerate(read_lines(path, encoding), 1):
-        if not line.strip():
-            continue
-        match = _FAST_TEXT.fullmatch(line.strip())
-        if match is None:
-            raise InputError(
-                f"{path}: line {number}: does not begin with __label__, as the lines before; write "
-                "__label__NAME before its text."
-            )
+    wrong = (
+        "does not begin with __label__, as the lines before; write __label__NAME before its text."
+    )
+    for place, match in _matches(path, encoding, _FAST_TEXT, wrong):
         labels = [label.removeprefix("__label__") for label in match[1].split()]
         values = {"text": match[2], "label": labels if len(labels) > 1 else labels[0]}
-        yield TableRow(values, f"{path}: line {number}", format="lines of __label__NAME and a text")
+        yield TableRow(values, place, format="lines of __label__NAME and a text")
+
+
+def _matches(
+    path: str, encoding: str, form: re.Pattern[str], wrong: str
+) -> Iterator[tuple[str, re.Match[str]]]:
+    """Yields the place and the match of each line that is not blank.
+
+    Raises:
+      InputError: a line has another form, for the reason `wrong`.
+    """
+    for number, line in enumerate(read_lines(path, encoding), 1):
+        if line.strip():
+            place = f"{path}: line {number}"
+            match = form.fullmatch(line.strip())
+            if match is None:
+                raise InputError(f"{place}: {wrong}")
+            yield place, match
 
 
 def has_questions(path: str, encoding: str) -> bool:
@@ -106,15 +118,11 @@ def read_questions(path: str, encoding: str) -> Iterator[TableRow]:
     Raises:
       InputError: a line has another form.
     """
-    for number, line in enumerate(read_lines(path, encoding), 1):
-        if not line.strip():
-            continue
-        match = _QUESTION.fullmatch(line.strip())
-        if match is None:
-            raise InputError(
-                f"{path}: line {number}: is not LABEL:detail and a text, as the lines before; "
-                "write it so, or convert the file to .tsv."
-            )
+    wrong = (
+        "is not LABEL:detail and a text, as the lines before; write it so, or convert the file to "
+        ".tsv."
+    )
+    for place, match in _matches(path, encoding, _QUESTION, wrong):
         coarse, detail, text = match.groups()
         values = {"label": coarse, "fine_label": f"{coarse}:{detail}", "text": text}
-        yield TableRow(values, f"{path}: line {number}", format="lines of LABEL:detail and a text")
+        yield TableRow(values, place, format="lines of LABEL:detail and a text")
