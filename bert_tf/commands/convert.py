@@ -12,7 +12,8 @@ import dataclasses
 
 from absl import flags
 
-from bert_tf.commands.flag_texts import FORMATS, MAX_LENGTH_HELP
+from bert_tf.commands import flag_texts
+from bert_tf.commands.flag_texts import FORMATS
 from pipelines.commands.shared_flags import TokenizerFlags
 from pipelines.common import flag_types
 from pipelines.common.flag_types import Group
@@ -37,9 +38,7 @@ with flag_types.group(Group.MODEL):
         "The kind of its task, if the model of another program does not specify it: mrpc, pair, "
         "squad2, or another of `bert-tf finetune --task`. Not given: as the model specifies.",
     )
-    _MAX_LENGTH = flags.DEFINE(
-        flag_types.NumberParser(int, minimum=8), "max_length", None, MAX_LENGTH_HELP
-    )
+    _MAX_LENGTH = flag_texts.define_max_length()
 _VOCAB = flags.DEFINE_string(
     "vocab",
     None,

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from absl import flags
 
-from bert_tf.commands.flag_texts import DEV_HELP, MAX_LENGTH_HELP, MAX_LOSS_HELP, TASKS_HELP
+from bert_tf.commands import flag_texts
+from bert_tf.commands.flag_texts import DEV_HELP, MAX_LOSS_HELP, TASKS_HELP
 from bert_tf.generation.settings import GenerationSettings
 from bert_tf.serving.plan import Precision
 from pipelines.common import flag_types
@@ -36,9 +37,7 @@ _DEV = flags.DEFINE_string("dev", "", DEV_HELP)
 _MAX_LOSS = flags.DEFINE(
     flag_types.NumberParser(float, minimum=0), "max_loss", 0.005, MAX_LOSS_HELP
 )
-_MAX_LENGTH = flags.DEFINE(
-    flag_types.NumberParser(int, minimum=8), "max_length", None, MAX_LENGTH_HELP
-)
+_MAX_LENGTH = flag_texts.define_max_length()
 GenerationSettings.define_flags()
 
 
@@ -65,6 +64,8 @@ def main() -> None:
         raise InputError("--dev: is for a lower --precision, which is scored on it; leave it out.")
     given, entries = GenerationSettings.given_by_flags(), path_lists.entries(_TASKS.value)
     found = [_with_flags(source, given) for source in sources.find(entries)]
+    if _MAX_LENGTH.value and not any(source.task for source in found):
+        raise InputError("--max_length: is that of a task, and none is exported; leave it out.")
     writers = [source.task.generation if source.task else source.generation for source in found]
     if given and not any(writers):
         raise InputError(f"--{min(given)}: none of the models generates text; leave it out.")

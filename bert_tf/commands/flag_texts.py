@@ -1,8 +1,12 @@
-"""Help texts and choices that several flags share.
+"""Flags, help texts and choices that several commands share.
 
 Choices are repeated here because importing what they name would start TensorFlow; a test compares
 them.
 """
+
+from absl import flags
+
+from pipelines.common import flag_types
 
 TASKS_HELP = (
     "What to export, separated by commas or blanks: names of tasks, whose folders are in "
@@ -13,10 +17,6 @@ TASKS_HELP = (
 DEV_HELP = (
     "Labelled files as TASK=FILE, separated by commas or blanks, on which a lower --precision "
     "must keep the scores. Not given: only for float32."
-)
-MAX_LENGTH_HELP = (
-    "Maximum number of tokens in a sequence, special tokens included; longer texts are cut, or "
-    "read in several parts. Not given: as in training, or as the folder of another program states."
 )
 MAX_LOSS_HELP = (
     "Maximum loss of a task's main metric, whose best value is 1, with a lower --precision."
@@ -55,3 +55,15 @@ LABEL_MAP_HELP = (
     "line, or, if labels are numbers, with a name per line. Not given: labels keep their names in "
     "the files."
 )
+
+
+def define_max_length() -> "flags.FlagHolder[int]":
+    """Defines --max_length of commands that read texts with a model."""
+    return flags.DEFINE(
+        flag_types.NumberParser(int, minimum=8),
+        "max_length",
+        None,
+        "Maximum number of tokens in a sequence, special tokens included; longer texts are cut, or "
+        "read in several parts. Not given: as in training, or as the folder of another program "
+        "states.",
+    )

@@ -10,7 +10,8 @@ Other models are read as data.
 
 from absl import flags
 
-from bert_tf.commands.flag_texts import COLUMNS_HELP, HEADER_HELP, MAX_LENGTH_HELP
+from bert_tf.commands import flag_texts
+from bert_tf.commands.flag_texts import COLUMNS_HELP, HEADER_HELP
 from bert_tf.serving.plan import AUTO, EngineName
 from pipelines.commands.shared_flags import EncodingFlags
 from pipelines.common import command_line, flag_types
@@ -46,9 +47,7 @@ _KIND = flags.DEFINE_string(
     "The kind of the file, one of `bert-tf finetune --task`, such as ax for a model of mnli. Not "
     "given: that of the model.",
 )
-_MAX_LENGTH = flags.DEFINE(
-    flag_types.NumberParser(int, minimum=8), "max_length", None, MAX_LENGTH_HELP
-)
+_MAX_LENGTH = flag_texts.define_max_length()
 _COLUMNS = flags.DEFINE_list("columns", [], COLUMNS_HELP)
 _HEADER = flags.DEFINE_bool("header", None, HEADER_HELP)
 _ENCODING = EncodingFlags()

@@ -254,7 +254,13 @@ class Bundle:
         return dataclasses.replace(self, tasks=(self.task(name),), weights=kept)
 
     def with_max_length(self, length: int) -> "Bundle":
-        """A copy whose tasks read so many tokens; an InputError if the positions do not suffice."""
+        """A copy whose tasks read so many tokens.
+
+        Raises:
+          InputError: There is no task, or the positions do not suffice.
+        """
+        if not self.tasks:
+            raise InputError(f"{self.place}: has no task, whose --max_length it is; leave it out.")
         self.config.check_length(length)
         return dataclasses.replace(
             self, tasks=tuple({**task, "max_length": length} for task in self.tasks)
