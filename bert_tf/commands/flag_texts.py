@@ -57,7 +57,7 @@ LABEL_MAP_HELP = (
 )
 
 
-def define_max_length() -> "flags.FlagHolder[int]":
+def define_max_length() -> "flags.FlagHolder[int | None]":
     """Defines --max_length of commands that read texts with a model."""
     return flags.DEFINE(
         flag_types.NumberParser(int, minimum=8),
