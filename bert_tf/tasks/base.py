@@ -21,9 +21,9 @@ from bert_tf.objectives.distillation import TEMPERATURE, divergence
 from bert_tf.tasks.signatures import Arrays, ServedModel, Signature
 from pipelines.labelled import bucketing, splits
 from pipelines.labelled.columns import ColumnNames
-from pipelines.labelled.features import FeatureColumn, Features, layer_names, pad
+from pipelines.labelled.features import Features, layer_names, pad
 from pipelines.tokenizers.base import Tokenizer
-from pipelines.tokenizers.packing import MODEL_INPUTS, Packed
+from pipelines.tokenizers.packing import MODEL_INPUTS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -98,12 +98,6 @@ class TaskFiles:
             splits.of_user(endings, prefixes),
             lambda path, split, labelled, names, _: list(read(path, names, labelled)),
         )
-
-
-def packed_columns(packed: Packed) -> dict[str, FeatureColumn]:
-    """The columns `input_word_ids` and `input_type_ids` of packed sequences, one per row."""
-    columns = {"input_word_ids": packed.word_ids, "input_type_ids": packed.type_ids}
-    return {name: FeatureColumn.of(ids) for name, ids in columns.items()}
 
 
 @dataclasses.dataclass(frozen=True)

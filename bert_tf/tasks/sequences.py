@@ -6,8 +6,8 @@ import itertools
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.tasks.base import Batch, Task, packed_columns
-from pipelines.labelled.features import FeatureColumn, Features
+from bert_tf.tasks.base import Batch, Task
+from pipelines.labelled.features import FeatureColumn, Features, packed_columns
 from pipelines.tokenizers.packing import Packed
 
 _LENGTHS = "sequence_lengths"

@@ -10,6 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from pipelines.common.errors import InputError
+from pipelines.tokenizers.packing import Packed
 
 _LAYER = "layer_"
 
@@ -92,3 +93,9 @@ def pad(rows: Sequence[np.ndarray], count: int, length: int, fill: int = 0) -> n
             raise InputError(f"a row of {len(row)} numbers exceeds {length}.")
         result[index, : len(row)] = row
     return result
+
+
+def packed_columns(packed: Packed) -> dict[str, FeatureColumn]:
+    """The columns `input_word_ids` and `input_type_ids` of packed sequences, one per row."""
+    columns = {"input_word_ids": packed.word_ids, "input_type_ids": packed.type_ids}
+    return {name: FeatureColumn.of(ids) for name, ids in columns.items()}

@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.tasks import reports, signatures
-from bert_tf.tasks.base import TaskFiles, packed_columns
+from bert_tf.tasks.base import TaskFiles
 from bert_tf.tasks.sequences import SequencesTask
 from bert_tf.tasks.signatures import (
     Method,
@@ -23,7 +23,7 @@ from pipelines.common.errors import InputError
 from pipelines.common.texts import shorten
 from pipelines.labelled import glue, user_files
 from pipelines.labelled.columns import ColumnNames
-from pipelines.labelled.features import FeatureColumn, Features
+from pipelines.labelled.features import FeatureColumn, Features, packed_columns
 from pipelines.labelled.schema import MultiLabelExample, TextExample, have_labels
 from pipelines.tokenizers import packing
 from pipelines.tokenizers.base import Tokenizer

@@ -12,12 +12,12 @@ import tensorflow as tf
 from bert_tf.generation.settings import GenerationSettings
 from bert_tf.models.encoder_decoder import TARGET, TARGET_MASK
 from bert_tf.tasks import reports, writing
-from bert_tf.tasks.base import Batch, Size, Task, TaskFiles, packed_columns
+from bert_tf.tasks.base import Batch, Size, Task, TaskFiles
 from bert_tf.tasks.generation import rouge
 from bert_tf.tasks.signatures import Arrays, ServedModel, Signature
 from pipelines.common.texts import shorten
 from pipelines.labelled import user_files
-from pipelines.labelled.features import FeatureColumn, Features, pad
+from pipelines.labelled.features import FeatureColumn, Features, packed_columns, pad
 from pipelines.labelled.schema import GenerationExample, have_labels
 from pipelines.tokenizers import packing
 from pipelines.tokenizers.base import Tokenizer

@@ -14,7 +14,7 @@ import tensorflow as tf
 from absl import logging
 
 from bert_tf.tasks import reports
-from bert_tf.tasks.base import Batch, LabelScores, TaskFiles, packed_columns
+from bert_tf.tasks.base import Batch, LabelScores, TaskFiles
 from bert_tf.tasks.labels import check_case, check_labels, label_scores
 from bert_tf.tasks.tagging import schemes
 from bert_tf.tasks.tagging.schemes import Scheme
@@ -22,7 +22,7 @@ from bert_tf.tasks.tagging.serving import ServedTagging, TagsPrediction, cut
 from pipelines.common.errors import InputError
 from pipelines.labelled import conll, labelled_lines, splits, text_files
 from pipelines.labelled.columns import ColumnNames
-from pipelines.labelled.features import FeatureColumn, Features
+from pipelines.labelled.features import FeatureColumn, Features, packed_columns
 from pipelines.labelled.schema import WordsExample, have_labels
 from pipelines.tokenizers import packing
 from pipelines.tokenizers.base import Tokenizer

@@ -7,10 +7,10 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.tasks import Task, TaskShape, signatures
-from bert_tf.tasks.base import TaskFiles, packed_columns
+from bert_tf.tasks.base import TaskFiles
 from bert_tf.tasks.signatures import Prepared, Signature
 from pipelines.labelled import tables
-from pipelines.labelled.features import FeatureColumn, Features
+from pipelines.labelled.features import FeatureColumn, Features, packed_columns
 from pipelines.labelled.schema import have_labels
 from pipelines.tokenizers import packing
 
