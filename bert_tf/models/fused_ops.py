@@ -212,7 +212,7 @@ def _residual_backward(epsilon, rate, x, bias, residual, gamma, seed, upstream):
     x, residual = _settled(x, residual)
     keep = _keep_of(upstream, rate, seed)
     total = _residual_sum(x, bias, residual, keep)
-    standard, inverse = _standardize_again(total, epsilon)
+    standard, inverse = _standardize(total, epsilon, backward=True)
     upstream = tf.cast(upstream, tf.float32)
     inner = _standardize_gradient(standard, inverse, upstream * gamma)
     inner = _rounded(inner, x.dtype)
@@ -255,7 +255,7 @@ def _norm_forward(epsilon, rate, x, gamma, beta, seed):
 
 def _norm_backward(epsilon, rate, x, gamma, seed, upstream):
     (x,) = _settled(x)
-    standard, inverse = _standardize_again(tf.cast(x, tf.float32), epsilon)
+    standard, inverse = _standardize(tf.cast(x, tf.float32), epsilon, backward=True)
     upstream = tf.cast(upstream, tf.float32) * _keep_of(upstream, rate, seed)
     inner = _standardize_gradient(standard, inverse, upstream * gamma)
     into_gamma = tf.reduce_sum(upstream * standard, 0)
@@ -314,20 +314,16 @@ def _plain_norm(x: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor, epsilon: float)
     return tf.cast(standard * tf.cast(gamma, tf.float32) + tf.cast(beta, tf.float32), x.dtype)
 
 
-def _standardize(x: tf.Tensor, epsilon: float) -> tuple[tf.Tensor, tf.Tensor]:
-    centred = x - tf.reduce_mean(x, -1, keepdims=True)
+def _standardize(
+    x: tf.Tensor, epsilon: float, backward: bool = False
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """In a backward pass for a GPU, only the statistics of rows are in memory."""
+    centred = x - (mean := tf.reduce_mean(x, -1, keepdims=True))
     inverse = tf.math.rsqrt(tf.reduce_mean(tf.square(centred), -1, keepdims=True) + epsilon)
+    if backward and is_for_gpu():
+        mean, inverse = _settled(mean, inverse)
+        centred = x - mean
     return centred * inverse, inverse
-
-
-def _standardize_again(x: tf.Tensor, epsilon: float) -> tuple[tf.Tensor, tf.Tensor]:
-    """`_standardize` in a backward pass; on a GPU, only statistics of rows are in memory."""
-    if not is_for_gpu():
-        return _standardize(x, epsilon)
-    mean = tf.reduce_mean(x, -1, keepdims=True)
-    variance = tf.reduce_mean(tf.square(x - mean), -1, keepdims=True)
-    mean, inverse = _settled(mean, tf.math.rsqrt(variance + epsilon))
-    return (x - mean) * inverse, inverse
 
 
 def _standardize_gradient(
@@ -357,8 +353,7 @@ def _keep_of(x: tf.Tensor, rate: float, seed: tf.Tensor) -> tf.Tensor | float:
 def _settled(*tensors: tf.Tensor) -> list[tf.Tensor]:
     """The same tensors; in a program for a GPU, XLA does not see how they were computed.
 
-    There a backward pass would not compute values again but keep those of the forward pass, in
-    float32, and sums over rows would be of float32 values that are written to memory first.
+    Otherwise a backward pass keeps float32 values of the forward pass instead of computing them.
     """
     return gen_xla_ops.xla_optimization_barrier(input=tensors) if is_for_gpu() else list(tensors)
 
