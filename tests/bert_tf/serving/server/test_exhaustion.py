@@ -27,23 +27,17 @@ _GENEROUS = 5  # seconds for what takes a fiftieth of them on a machine that doe
 @contextlib.contextmanager
 def _answered_meanwhile(server):
     """The server answers all others soon, and in 128 MiB."""
-    stop, seconds, memory, before = threading.Event(), [], [], server.memory
+    seconds, memory, before = [], [], server.memory
 
     def probe():
-        while not stop.is_set():
-            begin = time.monotonic()
-            assert server.get("/healthz") == (200, "ok")
-            seconds.append(time.monotonic() - begin)
-            memory.append(server.memory)
-            time.sleep(0.01)
+        begin = time.monotonic()
+        assert server.get("/healthz") == (200, "ok")
+        seconds.append(time.monotonic() - begin)
+        memory.append(server.memory)
+        time.sleep(0.01)
 
-    thread = threading.Thread(target=probe)
-    thread.start()
-    try:
+    with attacks.attack(probe):
         yield
-    finally:
-        stop.set()
-        thread.join()
     assert max(seconds) < _GENEROUS
     assert max(memory) - before < 128 * _MIB
 
