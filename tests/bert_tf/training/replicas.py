@@ -43,7 +43,8 @@ changes = {
 with strategy.scope():
     config = CONFIG.from_dict(CONFIG.to_dict() | changes)
     model = MaskedLMNextSentence(config, dtype=args.precision)
-    schedule = WarmupHoldDecay(1e-2, 1)
+    # A rate at which a dozen steps learn; LAMB scales its updates to the size of the weights.
+    schedule = WarmupHoldDecay(2e-2 if args.optimizer == "lamb" else 1e-2, 1)
     optimizer = make_optimizer(OptimizerName(args.optimizer), schedule, clip_norm=0.5)
     optimizer.build(model.trainable_variables)
 step = TrainingStep(model, optimizer, strategy, args.accumulation, Compilation(args.compilation))
