@@ -49,8 +49,11 @@ def test_a_task_has_the_length_of_the_model(tmp_path, shape, stated, length):
     assert tasks.load(chosen.task(), model.config.max_length).max_length == 30
     with pytest.raises(InputError, match="65 tokens exceed the 64 positions"):
         model.with_max_length(65)
+
+
+def test_a_model_without_a_task_has_no_length_to_set():
     with pytest.raises(InputError, match="has no task, whose --max_length it is"):
-        dataclasses.replace(model, tasks=()).with_max_length(30)
+        make_bundle(CONFIG).with_max_length(30)
 
 
 def test_the_first_positions_of_a_roberta_are_not_for_tokens(tmp_path):
