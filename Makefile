@@ -78,18 +78,18 @@ corpus: setup ## Write the built-in corpus (unless CORPUS names one)
 	@[ -n "$$CORPUS" ] || { $(BERT_TF) make-corpus --output="$(TEXT)"; }
 vocab: corpus $(filter beam,$(RUNNER)) ## Learn a WordPiece vocabulary (unless VOCAB names one, or INIT a model)
 	@$(if $(INIT)$(TEACHER),$(BERT_TF) convert --input="$$INIT$$TEACHER" --output="$(OWN_VOCAB)" \
-		--tokenizer_only,[ -n "$$VOCAB" ] || { $(BERT_TF_THERE) learn-vocabulary --input="$(TEXT)" \
+		--tokenizer_only,[ -n "$$VOCAB" ] || { $(BERT_TF_THERE) learn-vocabulary --corpus="$(TEXT)" \
 		--output="$(OWN_VOCAB)" $(WHERE) $(if $(CORPUS),,--flagfile=recipes/vocabulary.flags) \
 		$(call flag,--more_flags,VOCAB_ARGS); })
 examples: vocab ## Write masked sentence pairs as TFRecords: [CORPUS='texts/*.txt'] [RUNNER=beam]
-	@$(BERT_TF_THERE) write-examples --input="$(TEXT)" --vocab="$${VOCAB:-$(OWN_VOCAB)}" $(WHERE) \
+	@$(BERT_TF_THERE) write-examples --corpus="$(TEXT)" --vocab="$${VOCAB:-$(OWN_VOCAB)}" $(WHERE) \
 		--output="$$TFRECORDS" --flagfile=recipes/$(if $(INIT),adaptation_)examples.flags \
 		$(if $(TEACHER),--objective=mlm --masking=dynamic) $(call flag,--more_flags,EXAMPLE_ARGS)
 pretrain: ## Do it all: corpus, vocabulary, TFRecords, training, SavedModel, report [INIT=model]
 distill: ## Distil a pre-trained model into a smaller one: TEACHER=savedmodels/pretrained
 pretrain distill: examples
 	@$(FITTED) $(BERT_TF) $@ --flagfile="$$RECIPE" --tfrecords="$$TFRECORDS" $(call flag,--model,MODEL) \
-		$(call flag,--init_checkpoint,INIT) $(call flag,--teacher,TEACHER) \
+		$(call flag,--init,INIT) $(call flag,--teacher,TEACHER) \
 		$(call flag,--steps,STEPS) $(call flag,--minutes,MINUTES) $(MORE)
 finetune: setup ## Fine-tune for a task: TASK=mrpc DATA=glue/MRPC INIT=model [MINUTES=] [ARGS=--seeds=1,2,3]
 	@recipe="recipes/$${TASK##*=}.flags"; case "$$TASK" in *,*) recipe= ;; esac; \

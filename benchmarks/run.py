@@ -71,7 +71,7 @@ class Benchmarks:
             return
         builtin.write(str(self._corpus))
         if not self._args.vocab:
-            files = (f"--input={self._corpus}", f"--output={self._vocab}")
+            files = (f"--corpus={self._corpus}", f"--output={self._vocab}")
             subprocess.run([*_COMMAND, "learn-vocabulary", *files], check=True)
 
     def _repeated(self, name: str, size: int) -> Path:
@@ -86,13 +86,13 @@ class Benchmarks:
         return path
 
     def _write_command(self, corpus: Path, output: Path) -> list[str]:
-        files = (f"--input={corpus}", f"--vocab={self._vocab}", f"--output={output}")
+        files = (f"--corpus={corpus}", f"--vocab={self._vocab}", f"--output={output}")
         return [*_COMMAND, "write-examples", *files, "--dupe_factor=5", "--workers=2"]
 
     def tokenizer(self) -> Rows:
         """Our tokenizers, of graphs and of the writer, and others, on one core."""
         self._texts()
-        text = [f"--input={self._corpus}", f"--vocab={self._vocab}"]
+        text = [f"--corpus={self._corpus}", f"--vocab={self._vocab}"]
         command = [sys.executable, "-m", "benchmarks.tokenizer"]
         ours, writer = (json_of([*command, *text, *more]) for more in ((), ("--running_text",)))
         peer = self._original(*text, "--tokenize_only")
@@ -108,7 +108,7 @@ class Benchmarks:
         )
         pieces = self._folder / "pieces"
         if not pieces.exists():
-            files = (f"--input={self._corpus}", f"--output={pieces}", "--kind=sentencepiece")
+            files = (f"--corpus={self._corpus}", f"--output={pieces}", "--kind=sentencepiece")
             subprocess.run([*_COMMAND, "learn-vocabulary", *files], check=True)
         command += [text[0], f"--vocab={pieces}"]
         own, library = (json_of([*command, *extra])[name] for extra in ((), ("--library",)))
@@ -130,7 +130,7 @@ class Benchmarks:
         _, last = peak_memory(self._write_command(text, output))
         records = json.loads((output / "manifest.json").read_text())["train"]["records"]
         seconds = float(re.findall(r"([\d.]+) s$", last)[-1])
-        files = (f"--input={text}", f"--vocab={self._vocab}", f"--output={self._folder}/original")
+        files = (f"--corpus={text}", f"--vocab={self._vocab}", f"--output={self._folder}/original")
         peer = self._original(*files, "--dupe_factor=5")
         compared = (
             f"{text.stat().st_size / 1e6:.0f} MB of text, length 128, 20 predictions, dupe_factor "

@@ -26,7 +26,7 @@ class Workplace:
         path = self.folder / f"vocabulary-{kind}"
         if not path.exists():
             recipe = ("--flagfile=recipes/vocabulary.flags", f"--kind={kind}")
-            files = (f"--input={self.corpus}", f"--output={path}")
+            files = (f"--corpus={self.corpus}", f"--output={path}")
             self.command("learn-vocabulary", *recipe, *files)
         return path
 
@@ -35,6 +35,6 @@ class Workplace:
         folder = self.folder / "-".join(["examples", *(x.strip("-") for x in changes)])
         if not (folder / "manifest.json").exists():
             recipe = ("--flagfile=recipes/examples.flags", f"--vocab={self.vocabulary(kind)}")
-            files = (f"--input={self.corpus}", f"--output={folder}")
+            files = (f"--corpus={self.corpus}", f"--output={folder}")
             self.command("write-examples", *recipe, *files, *changes)
         return folder

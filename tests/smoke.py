@@ -31,7 +31,7 @@ def main() -> None:
 
 def _family(root: pathlib.Path, corpus: str, roberta: bool) -> None:
     """From text to an answer, for BERT or for RoBERTa."""
-    text = (f"--input={corpus}", "--format=sentences")
+    text = (f"--corpus={corpus}", "--format=sentences")
     vocab = f"{root}/vocabulary" if roberta else f"{root}/vocab.txt"
     kind = "byte_bpe" if roberta else "wordpiece"
     _step("learn-vocabulary", *text, f"--output={vocab}", f"--kind={kind}", "--vocab_size=700")
@@ -55,7 +55,7 @@ def _family(root: pathlib.Path, corpus: str, roberta: bool) -> None:
     tuned = f"{root}/tuned"
     _step(
         "finetune", "--task=mood=classification", f"--data={texts}", f"--init={model}",
-        f"--output={tuned}", f"--cache={root}/cache", "--epochs=1", "--max_length=32",
+        f"--output={tuned}", f"--cache={root}/cache", "--epochs=1", "--max_seq_length=32",
     )  # fmt: skip
     _step("predict", f"--model={tuned}", f"--input={texts}/test.tsv", f"--output={root}/answers")
     vectors = f"{root}/vectors.npy"

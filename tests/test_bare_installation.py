@@ -19,7 +19,7 @@ _ROOT = pathlib.Path(__file__).parent.parent
 def _from_corpus_to_examples(run, root):
     corpus, vocab = root / "corpus.txt", root / "vocab.txt"
     run("make-corpus", f"--output={corpus}", "--documents=100")
-    text = (f"--input={corpus}", "--format=sentences")
+    text = (f"--corpus={corpus}", "--format=sentences")
     run("learn-vocabulary", *text, f"--output={vocab}", "--vocab_size=500")
     run(
         "write-examples", *text, f"--vocab={vocab}", f"--output={root}/examples",
@@ -42,7 +42,7 @@ def _from_examples_to_answers(run, examples, root):
     assert os.listdir(pretrained / "tensorboard")
     run(
         "finetune", "--task=mood=classification", f"--data={texts}", f"--init={pretrained}",
-        f"--output={tuned}", f"--cache={root}/cache", "--epochs=1", "--max_length=32", "--xla=off",
+        f"--output={tuned}", f"--cache={root}/cache", "--epochs=1", "--max_seq_length=32", "--xla=off",
     )  # fmt: skip
     run("predict", f"--model={tuned}", f"--input={texts}/test.tsv", f"--output={root}/answers")
     assert len((root / "answers/predictions.test.tsv").read_text().splitlines()) == 11

@@ -55,12 +55,12 @@ _COMMAND = {"MODEL": "--model", "INPUT": "--input", "PROMPT": "--prompt", "SENTE
             "SECOND": "--second", "TASK": "--task", "TASKS": "--tasks", "VOCAB": "--vocab",
             "OUT": "--output", "ARGS": "--more_flags"}  # fmt: skip
 _TRAINING = {"TFRECORDS": "--tfrecords", "OUT": "--output", "MODEL": "--model", "STEPS": "--steps",
-             "MINUTES": "--minutes", "RECIPE": "--flagfile", "INIT": "--init_checkpoint",
+             "MINUTES": "--minutes", "RECIPE": "--flagfile", "INIT": "--init",
              "TEACHER": "--teacher", "ARGS": "--more_flags"}  # fmt: skip
 FLAGS = {
-    "vocab": {"CORPUS": "--input", "RUNNER": "--runner", "PIPELINE": "--pipeline",
+    "vocab": {"CORPUS": "--corpus", "RUNNER": "--runner", "PIPELINE": "--pipeline",
               "VOCAB_ARGS": "--more_flags"},
-    "examples": {"CORPUS": "--input", "VOCAB": "--vocab", "TFRECORDS": "--output",
+    "examples": {"CORPUS": "--corpus", "VOCAB": "--vocab", "TFRECORDS": "--output",
                  "RUNNER": "--runner", "PIPELINE": "--pipeline", "EXAMPLE_ARGS": "--more_flags"},
     "pretrain": _TRAINING,
     "distill": _TRAINING,
@@ -126,12 +126,12 @@ def test_the_steps_of_pretraining_follow_each_other(make):
     assert corpus[1:] == ["bert_tf", "make-corpus", f"--output={folder}/builtin_corpus.txt"]
     assert f"--output={folder}/learned_vocab.txt" in vocab
     assert "--flagfile=recipes/vocabulary.flags" in vocab
-    assert f"--input={folder}/builtin_corpus.txt" in examples
+    assert f"--corpus={folder}/builtin_corpus.txt" in examples
     assert f"--vocab={folder}/learned_vocab.txt" in examples
     # What is not set is no flag.
     assert not [word for word in pretrain if word.startswith(("--model", "--steps", "--more"))]
     examples, _ = make("pretrain", CORPUS="my.txt", VOCAB="my vocab.txt")
-    assert "--input=my.txt" in examples and "--vocab=my vocab.txt" in examples
+    assert "--corpus=my.txt" in examples and "--vocab=my vocab.txt" in examples
 
 
 def test_the_built_in_run_takes_minutes_unless_steps_are_said(make):
@@ -163,7 +163,7 @@ def test_pretraining_goes_on_from_a_model_in_one_command(make):
     assert convert[4:] == ["--output=tfrecords/adapted/tokenizer", "--tokenizer_only"]
     assert "--vocab=tfrecords/adapted/tokenizer" in examples
     assert "--flagfile=recipes/adaptation_examples.flags" in examples
-    assert "--init_checkpoint=a model" in pretrain
+    assert "--init=a model" in pretrain
     assert "--flagfile=recipes/adaptation.flags" in pretrain
     assert "--output=savedmodels/adapted" in (ROOT / "recipes/adaptation.flags").read_text()
 

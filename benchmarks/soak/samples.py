@@ -203,7 +203,7 @@ def _write_vectors(folder: Path, kind: VectorFormat) -> None:
     folder.mkdir()
     path = folder / f"vectors.{kind.value}"
     values = np.arange(len(_TEXTS) * _WIDTH, dtype=np.float32).reshape(-1, _WIDTH)
-    rows, settings = len(_TEXTS), EmbeddingSettings(layers=(1,), max_length=9).describe()
+    rows, settings = len(_TEXTS), EmbeddingSettings(layers=(1,), max_seq_length=9).describe()
     storage = GrowingFiles(
         str(path),
         formats.vector_paths(kind, str(path)),

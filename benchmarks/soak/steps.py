@@ -45,14 +45,14 @@ class Step:
 
 def _vocabulary(kind: str) -> Arguments:
     return lambda inputs, output: [
-        "learn-vocabulary", f"--input={inputs.corpus}", f"--output={output}/vocabulary",
+        "learn-vocabulary", f"--corpus={inputs.corpus}", f"--output={output}/vocabulary",
         f"--kind={kind}", "--vocab_size=300",
     ]  # fmt: skip
 
 
 def _examples(workers: int) -> Arguments:
     return lambda inputs, output: [
-        "write-examples", f"--input={inputs.corpus}", f"--vocab={inputs.vocab}",
+        "write-examples", f"--corpus={inputs.corpus}", f"--vocab={inputs.vocab}",
         f"--output={output}/examples", "--max_seq_length=32", "--max_predictions_per_seq=5",
         "--dupe_factor=2", "--held_out_fraction=0.1", f"--workers={workers}",
     ]  # fmt: skip
@@ -70,7 +70,7 @@ def _finetuning(inputs: SmallInputs, output: str) -> list[str]:
     return [
         "finetune", "--task=mood=classification", f"--data={inputs.texts}", f"--init={inputs.init}",
         f"--output={output}/run", f"--cache={output}/cache", "--epochs=1.5", "--batch_size=8",
-        "--max_length=32", "--learning_rate=2e-3", "--seeds=1,2", "--evaluations=2",
+        "--max_seq_length=32", "--learning_rate=2e-3", "--seeds=1,2", "--evaluations=2",
         "--precision=float32",
     ]  # fmt: skip
 

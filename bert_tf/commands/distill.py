@@ -1,6 +1,6 @@
 r"""Distils a pre-trained model into a smaller one, as DistilBERT was.
 
-  bert-tf write-examples --input='corpus/*.txt' --vocab=uncased_L-12_H-768_A-12 \
+  bert-tf write-examples --corpus='corpus/*.txt' --vocab=uncased_L-12_H-768_A-12 \
       --objective=mlm --masking=dynamic --output=tfrecords/distillation
   bert-tf distill --teacher=uncased_L-12_H-768_A-12 --tfrecords=tfrecords/distillation \
       --flagfile=recipes/distilbert.flags --steps=7500 --warmup_steps=375 \

@@ -2,7 +2,7 @@ r"""Writes a vector for each text of a file, with the encoder of a model.
 
   bert-tf embed --model=savedmodels/pretrained --input=texts.txt --output=vectors.npy
   bert-tf embed --model=all-MiniLM-L6-v2 --input=reviews.csv --columns=text=review \
-      --output=vectors.jsonl --normalize --max_length=256
+      --output=vectors.jsonl --normalize --max_seq_length=256
 
 The model is any that `convert` reads, fine-tuned or not. The input has one text per line (also
 empty ones), or is a table (.tsv, .csv, .jsonl, .parquet, .xlsx); row n of the output is its nth

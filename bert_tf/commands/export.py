@@ -47,7 +47,7 @@ def _with_flags(source: "ModelSource", given: dict[str, Any]) -> "ModelSource":
         task = source.task.with_generation(given)
         if length := _MAX_LENGTH.value:
             source.bundle.config.check_length(length)
-            task = dataclasses.replace(task, max_length=length)
+            task = dataclasses.replace(task, max_seq_length=length)
         return dataclasses.replace(source, task=task)
     if source.generation is None:
         return source
@@ -65,7 +65,7 @@ def main() -> None:
     given, entries = GenerationSettings.given_by_flags(), path_lists.entries(_TASKS.value)
     found = [_with_flags(source, given) for source in sources.find(entries)]
     if _MAX_LENGTH.value and not any(source.task for source in found):
-        raise InputError("--max_length: is that of a task, and none is exported; leave it out.")
+        raise InputError("--max_seq_length: is that of a task, and none is exported; leave it out.")
     writers = [source.task.generation if source.task else source.generation for source in found]
     if given and not any(writers):
         raise InputError(f"--{min(given)}: none of the models generates text; leave it out.")

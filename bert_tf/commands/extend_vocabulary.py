@@ -1,6 +1,6 @@
 r"""Adds words of a field to the vocabulary of a model, for further pre-training.
 
-  bert-tf extend-vocabulary --model=uncased_L-12_H-768_A-12 --input='notes/*.txt' --count=2000 \
+  bert-tf extend-vocabulary --model=uncased_L-12_H-768_A-12 --corpus='notes/*.txt' --count=2000 \
       --output=savedmodels/extended
   bert-tf extend-vocabulary --model=savedmodels/base --words=terms.txt --output=savedmodels/extended
 
@@ -19,7 +19,7 @@ _MODEL = flags.DEFINE_string(
     "model", None, "The model: any that `bert-tf convert` reads.", required=True
 )
 _CORPUS = CorpusFlags(required=False)
-_WORDS = flags.DEFINE_string("words", None, "File of words, one per line. Not given: --input.")
+_WORDS = flags.DEFINE_string("words", None, "File of words, one per line. Not given: --corpus.")
 _COUNT = flags.DEFINE(
     flag_types.NumberParser(int, minimum=1), "count", 1000, "Words to add from the corpus, at most."
 )
@@ -28,8 +28,8 @@ _OUTPUT = flag_types.define_path("output", None, "Folder to write.", required=Tr
 
 def main() -> None:
     """Writes the model with more words."""
-    if (_WORDS.value is None) == (_CORPUS.input.value is None):
-        raise InputError("name either a corpus (--input) or a list of words (--words).")
+    if (_WORDS.value is None) == (_CORPUS.names.value is None):
+        raise InputError("name either a corpus (--corpus) or a list of words (--words).")
     from bert_tf import weights
     from bert_tf.weights import extension
     from pipelines.tokenizers import learning, vocabulary

@@ -58,10 +58,10 @@ LABEL_MAP_HELP = (
 
 
 def define_max_length() -> "flags.FlagHolder[int | None]":
-    """Defines --max_length of commands that read texts with a model."""
+    """Defines --max_seq_length of commands that read texts with a model."""
     return flags.DEFINE(
         flag_types.NumberParser(int, minimum=8),
-        "max_length",
+        "max_seq_length",
         None,
         "Maximum number of tokens in a sequence, special tokens included; longer texts are cut, or "
         "read in several parts. Not given: as in training, or as the folder of another program "

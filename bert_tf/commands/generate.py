@@ -37,7 +37,7 @@ def main() -> None:
     decoder = decoders.make(model.encoder, model.token_logits, tokenizer)
     assert source.generation is not None  # it is a language model
     settings = dataclasses.replace(source.generation, **given)
-    found = TextGenerator(decoder, tokenizer, source.sequence_length, settings)
+    found = TextGenerator(decoder, tokenizer, source.max_seq_length, settings)
     parts = found.generate([_PROMPT.value]) if settings.beams > 1 else found.stream(_PROMPT.value)
     if decoder.continues:
         sys.stdout.write(_PROMPT.value)

@@ -1,6 +1,6 @@
 r"""Prints the perplexity of a text file under a left-to-right model.
 
-  bert-tf perplexity --model=savedmodels/gpt --input='texts/*.txt'
+  bert-tf perplexity --model=savedmodels/gpt --corpus='texts/*.txt'
 
 The files are read as a corpus is, in its formats. Each token is predicted after all of its document
 that precedes it, or at least half a window. Perplexities per token are
@@ -12,7 +12,7 @@ from absl import flags
 _MODEL = flags.DEFINE_string(
     "model", None, "The model: any left-to-right one that `bert-tf convert` reads.", required=True
 )
-_INPUT = flags.DEFINE_string("input", None, "Files or globs, separated by commas.", required=True)
+_CORPUS = flags.DEFINE_string("corpus", None, "Files or globs, separated by commas.", required=True)
 
 
 def main() -> None:
@@ -30,9 +30,9 @@ def main() -> None:
         raise InputError(
             f"{_MODEL.value}: reads whole texts; only left-to-right models (GPT) have a perplexity."
         )
-    documents = reader.documents(reader.open_corpus(_INPUT.value), reader.ReadOptions())
+    documents = reader.documents(reader.open_corpus(_CORPUS.value), reader.ReadOptions())
     shown = tqdm(documents, unit="document")
-    found = perplexity.score(model, tokenizer, shown, source.sequence_length)
+    found = perplexity.score(model, tokenizer, shown, source.max_seq_length)
     print(
         f"{found.texts:,} documents, {found.tokens:,} tokens\n"
         f"perplexity {found.perplexity:.2f} per token, {found.word_perplexity:.2f} per word, "

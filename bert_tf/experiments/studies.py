@@ -26,7 +26,7 @@ PRETRAINING = (
 # by it, so there is one evaluation, at the end. Positions beyond LENGTH are untrained.
 FINETUNING = (
     f"--train_examples={{examples}} --epochs={{epochs}} --batch_size={BATCH} --dropout=0.1 "
-    f"--learning_rate=1e-3 --max_length={LENGTH} --seeds={SEEDS} --evaluations=0 "
+    f"--learning_rate=1e-3 --max_seq_length={LENGTH} --seeds={SEEDS} --evaluations=0 "
     "--precision={precision}"
 )
 

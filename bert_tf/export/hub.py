@@ -42,7 +42,7 @@ def export(source: ModelSource, folder: str) -> tuple[str, str]:
     Raises:
       InputError: the folder exists, or the disk is full.
     """
-    length = min(_DEFAULT_LENGTH, source.bundle.config.max_length)
+    length = min(_DEFAULT_LENGTH, source.bundle.config.max_seq_length)
     with files.folder_aside(folder) as partial:
         source.bundle.require_vocabulary().save(partial)
         source.bundle.config.save(f"{partial}/{own.CONFIG}")

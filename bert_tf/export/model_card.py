@@ -120,4 +120,5 @@ def _task(task: dict[str, Any]) -> str:
         else ""
     )
     windows = f", up to {task['windows']} windows" if task.get("windows", 1) > 1 else ""
-    return f"{task['shape']}, up to {task['max_length']} tokens a sequence{windows}{named}{context}"
+    length = f"up to {task['max_seq_length']} tokens a sequence"
+    return f"{task['shape']}, {length}{windows}{named}{context}"

@@ -127,7 +127,7 @@ class Assembly:
     ) -> TextGenerator:
         assert isinstance(encoder, BertEncoder)  # the only encoders that write texts
         decoder = decoders.make(encoder, self._token_logits(source, encoder), tokenizer)
-        return TextGenerator(decoder, tokenizer, source.sequence_length, settings)
+        return TextGenerator(decoder, tokenizer, source.max_seq_length, settings)
 
     def _token_logits(
         self, source: ModelSource, encoder: Encoder

@@ -171,7 +171,7 @@ def _inputs(sources: Sequence[ModelSource], signature: Signature) -> Arrays:
     """Random sequences with padding, valid for all models."""
     configs = [source.bundle.config for source in sources]
     rng = np.random.default_rng(0)
-    length = min(_LENGTH, *(config.max_length for config in configs))
+    length = min(_LENGTH, *(config.max_seq_length for config in configs))
     lengths = rng.integers(length // 2, length + 1, (_BATCH, 1))
     mask = (np.arange(length) < lengths).astype(np.int32)
     vocab_size = min(config.vocab_size for config in configs)

@@ -46,7 +46,7 @@ def _source(model: dict[str, Any], signatures: dict[str, Any], path: str) -> Mod
     bundle = Bundle(config, {}, vocabulary, model["tokenizer"], place=path)
     source = ModelSource(path, bundle, data=model["data"], shared=str(model["encoder"]))
     if model["tasks"]:
-        (task,) = (tasks.load(task, config.max_length) for task in model["tasks"])
+        (task,) = (tasks.load(task, config.max_seq_length) for task in model["tasks"])
         return dataclasses.replace(source, task=task, head=task.name)
     chosen = model.get("generation")
     return dataclasses.replace(

@@ -66,10 +66,10 @@ class ModelSource:
     shared: str | None = None
 
     @property
-    def sequence_length(self) -> int:
+    def max_seq_length(self) -> int:
         """Length of the sequences that it was pre-trained on, if known; else that of the model."""
-        known = self.data.get("", {}).get("sequence_length", self.bundle.config.max_length)
-        return min(known, self.bundle.config.max_length)
+        known = self.data.get("", {}).get("max_seq_length", self.bundle.config.max_seq_length)
+        return min(known, self.bundle.config.max_seq_length)
 
     def encoder_key(self) -> str:
         """A key that is equal for models that may share an encoder."""
@@ -103,7 +103,7 @@ def of_bundle(
         return source
     default = GenerationSettings()
     # At least half of a sequence is for the prompt.
-    size = min(default.max_new_tokens, source.sequence_length // 2)
+    size = min(default.max_new_tokens, source.max_seq_length // 2)
     return dataclasses.replace(source, generation=dataclasses.replace(default, max_new_tokens=size))
 
 
@@ -237,7 +237,7 @@ def _read(name: str, folder: str) -> list[ModelSource]:
 def _with_task(source: ModelSource, head: str, name: str) -> ModelSource:
     """The model with one of its tasks, under another name."""
     bundle = source.bundle
-    task = tasks.load({**bundle.task(head), "name": name}, bundle.config.max_length)
+    task = tasks.load({**bundle.task(head), "name": name}, bundle.config.max_seq_length)
     pooled = task.reads_pooled and bundle.config.pooler_act is not None
     if pooled and not bundle.has(POOLER):
         raise InputError(f"{source.folder}: has no pooler, which the task {name} needs.")

@@ -107,7 +107,7 @@ class FineTuningSettings(TrainingSettings):
         False,
         "Weight the classes in the loss by the inverse of their frequency.",
     )
-    max_length: int | None = setting(
+    max_seq_length: int | None = setting(
         None,
         "Maximum number of tokens in a sequence, special tokens included; longer texts are cut, or "
         "read in several parts. Not given: 128; for SQuAD and other spans 384.",
@@ -116,8 +116,9 @@ class FineTuningSettings(TrainingSettings):
     )
     windows: int | None = setting(
         None,
-        "In classification and regression of single texts: how many windows of --max_length tokens "
-        "are read of a longer text at most; what the model says of each is averaged. Not given: 1.",
+        "In classification and regression of single texts: how many windows of --max_seq_length "
+        "tokens are read of a longer text at most; what the model says of each is "
+        "averaged. Not given: 1.",
         group=Group.MODEL,
         minimum=1,
         maximum=1000,
@@ -141,7 +142,7 @@ class FineTuningSettings(TrainingSettings):
         "In tagging, fill up each sequence with the sentences around it in its document.",
         group=Group.MODEL,
     )
-    fixed_length: bool = False  # pads every batch to `max_length`; always so on TPUs
+    fixed_length: bool = False  # pads every batch to `max_seq_length`; always so on TPUs
     head_layers: HeadLayers = setting(
         HeadLayers.LAST,
         "Outputs of the encoder that the head reads: of the last layer, the embeddings, or the "

@@ -218,18 +218,18 @@ def _config(bundle: Bundle, settings: FineTuningSettings, data: list[TaskData]) 
     for item in data:
         types = bundle.require_vocabulary().types(item.task.segments, bundle.resolved_settings())
         config.check_segments(types, item.task.name)
-        if item.task.max_length > config.max_length:
+        if item.task.max_seq_length > config.max_seq_length:
             raise InputError(
-                f"{item.task.name}: sequences of {item.task.max_length} tokens exceed the model's "
-                f"{config.max_length} positions; set --max_length."
+                f"{item.task.name}: sequences of {item.task.max_seq_length} tokens exceed the "
+                f"model's {config.max_seq_length} positions; set --max_seq_length."
             )
         widest = max(getattr(item.task, "dimensions", ()), default=0)
         if widest > config.hidden_size:
             raise InputError(f"--dimensions={widest}: vectors have {config.hidden_size}.")
-        if item.task.generation and item.task.generation.max_new_tokens >= config.max_length:
+        if item.task.generation and item.task.generation.max_new_tokens >= config.max_seq_length:
             raise InputError(
                 f"{item.task.name}: targets of {item.task.generation.max_new_tokens + 1} tokens "
-                f"exceed the model's {config.max_length} positions; set --max_target_length."
+                f"exceed the model's {config.max_seq_length} positions; set --max_target_length."
             )
     return config if settings.dropout is None else config.with_dropout(settings.dropout)
 

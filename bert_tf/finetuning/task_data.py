@@ -192,7 +192,7 @@ def convert(read: TaskExamples, tokenizer: Tokenizer) -> TaskData:
 
 def _options(request: TaskRequest, settings: FineTuningSettings) -> dict[str, Any]:
     """The options of a task. Of several tasks, each gets those that its kind has."""
-    names = ["max_length", "fixed_length", "head"]
+    names = ["max_seq_length", "fixed_length", "head"]
     for name in ("balanced", "windows", "document_context", "max_target_length", "dimensions"):
         others = any(_takes(other.kind, name) for other in settings.tasks)
         if _takes(request.kind, name) or not others:

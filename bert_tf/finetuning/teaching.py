@@ -41,7 +41,7 @@ class Teacher:
         path, task = bundle.place, data.task
         names = [entry["name"] for entry in bundle.tasks]
         entry = bundle.task(task.name if task.name in names else None)
-        self.task = tasks.load(entry, bundle.config.max_length)
+        self.task = tasks.load(entry, bundle.config.max_seq_length)
         if not task.own_head:
             raise InputError(
                 f"--teacher: {task.name} has no labels or scores, which are what is distilled."
@@ -52,10 +52,10 @@ class Teacher:
                 f"{', '.join(self.task.labels) or 'no labels'}) is not that of the data "
                 f"({task.shape} of {', '.join(task.labels) or 'no labels'})."
             )
-        if task.per_token and task.max_length > bundle.config.max_length:
+        if task.per_token and task.max_seq_length > bundle.config.max_seq_length:
             raise InputError(
-                f"--teacher={path}: has {bundle.config.max_length} positions, but sequences of "
-                f"{task.name} have up to {task.max_length} tokens; set --max_length."
+                f"--teacher={path}: has {bundle.config.max_seq_length} positions, but sequences of "
+                f"{task.name} have up to {task.max_seq_length} tokens; set --max_seq_length."
             )
         self._own_tokens = bundle.tokenizer()
         self._same_tokens = (
@@ -84,7 +84,7 @@ class Teacher:
 
     def _features(self, task: Task, split: Split) -> Features:
         """The features of examples as the teacher reads them; on tokens, those of the student."""
-        names = ("max_length", *task.feature_fields)
+        names = ("max_seq_length", *task.feature_fields)
         alike = all(getattr(task, name) == getattr(self.task, name) for name in names)
         if task.per_token or (self._same_tokens and alike):
             return split.features

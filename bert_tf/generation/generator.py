@@ -26,9 +26,9 @@ class TextGenerator(tf.Module):
     Args:
       decoder: The model.
       tokenizer: Its tokenizer.
-      max_length: Maximum number of tokens of a sequence of the model.
+      max_seq_length: Maximum number of tokens of a sequence of the model.
       settings: How tokens are chosen.
-      max_source: Maximum number of tokens of a source; None: `max_length`.
+      max_source: Maximum number of tokens of a source; None: `max_seq_length`.
 
     Raises:
       InputError: The model has no room for `max_new_tokens` after one token.
@@ -38,7 +38,7 @@ class TextGenerator(tf.Module):
         self,
         decoder: Decoder,
         tokenizer: Tokenizer,
-        max_length: int,
+        max_seq_length: int,
         settings: GenerationSettings,
         max_source: int | None = None,
     ):
@@ -46,14 +46,14 @@ class TextGenerator(tf.Module):
         settings.check()
         self._first = [tokenizer.start_id] if tokenizer.starts_text else []
         self._continues = decoder.continues
-        room = max_length - settings.max_new_tokens
-        self._max_prompt = room if decoder.continues else max_source or max_length
+        room = max_seq_length - settings.max_new_tokens
+        self._max_prompt = room if decoder.continues else max_source or max_seq_length
         if room < (1 + len(self._first) if decoder.continues else 1):
             together = "prompt and result have {} tokens together"
             what = together if decoder.continues else "a result has {} tokens, the start token too"
             raise InputError(
                 f"--max_new_tokens={settings.max_new_tokens} is too large: "
-                f"{what.format(max_length)}."
+                f"{what.format(max_seq_length)}."
             )
         self.tokenizer, self.settings = tokenizer, settings
         tokens, end = len(tokenizer.vocabulary), tokenizer.separator_id

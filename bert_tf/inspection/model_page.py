@@ -111,8 +111,8 @@ def _without_task(source: ModelSource, tokenizer: Tokenizer, texts: Sequence[str
         )
     config = source.bundle.config
     config.check_segments(tokenizer.types(len(texts)), source.folder)
-    sequence = tokens.pack(tokenizer, texts, config.max_length, masks=source.guesses_words)
-    for note in cut_notes(config.max_length, sequence):
+    sequence = tokens.pack(tokenizer, texts, config.max_seq_length, masks=source.guesses_words)
+    for note in cut_notes(config.max_seq_length, sequence):
         logging.warning(note)
     return _Inspected(source.bundle.encoder(), sequence, texts, None)
 
@@ -132,7 +132,7 @@ def _with_task(
     bundle = source.bundle
     if not (bundle.tasks or task_name):
         return None
-    task = tasks.load(bundle.task(task_name), bundle.config.max_length)
+    task = tasks.load(bundle.task(task_name), bundle.config.max_seq_length)
     inspection = _inspection_of(task)
     if inspection is None:
         return None

@@ -17,19 +17,19 @@ _SPACE = r"[\t\n\f\r ]*"
 
 
 def pack(
-    tokenizer: Tokenizer, texts: Sequence[str], max_length: int, masks: bool = False
+    tokenizer: Tokenizer, texts: Sequence[str], max_seq_length: int, masks: bool = False
 ) -> TokenSequence:
     """The sequence of one or two texts, cut to a maximum length.
 
     Args:
       tokenizer: the tokenizer of the model.
       texts: one or two.
-      max_length: maximum number of tokens.
+      max_seq_length: maximum number of tokens.
       masks: whether the tokenizer's mask in a text is a mask, or else ordinary text.
     """
     numbered = NumberedTokenizer(tokenizer)
     found = [_with_masks(numbered, text) if masks else numbered.tokenize([text]) for text in texts]
-    packed = packing.pack(numbered, found[0], found[1] if len(texts) > 1 else None, max_length)
+    packed = packing.pack(numbered, found[0], found[1] if len(texts) > 1 else None, max_seq_length)
     return numbered.sequence(packed.word_ids[0].numpy(), packed.type_ids[0].numpy())
 
 

@@ -65,7 +65,7 @@ class EncoderConfig(FieldChecks, abc.ABC):
 
     @property
     @abc.abstractmethod
-    def max_length(self) -> int:
+    def max_seq_length(self) -> int:
         """Maximum number of tokens of a sequence."""
 
     @property

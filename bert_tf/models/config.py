@@ -189,7 +189,7 @@ class BertConfig(EncoderConfig):
         )
 
     @property
-    def max_length(self) -> int:
+    def max_seq_length(self) -> int:
         """Maximum number of tokens of a sequence."""
         return self.max_position_embeddings - self.position_offset
 
@@ -211,8 +211,8 @@ class BertConfig(EncoderConfig):
 
     def check_length(self, length: int | None) -> None:
         """Raises InputError if sequences of `length` tokens exceed the positions."""
-        if length is not None and length > self.max_length:
+        if length is not None and length > self.max_seq_length:
             raise InputError(
-                f"{length} tokens exceed the {self.max_length} positions; cut the sequences "
-                "(max_length of the tokenizer)."
+                f"{length} tokens exceed the {self.max_seq_length} positions; cut the sequences "
+                "(max_seq_length of the tokenizer)."
             )

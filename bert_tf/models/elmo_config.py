@@ -90,7 +90,7 @@ class ElmoConfig(EncoderConfig):
         return sampled if sampled is not None and sampled < self.predicted_words else None
 
     @property
-    def max_length(self) -> int:
+    def max_seq_length(self) -> int:
         """Maximum number of tokens of a sequence."""
         return self.max_sequence_length
 

@@ -158,10 +158,10 @@ def _check_sequences(
 ) -> None:
     """Raises InputError if a model lacks embeddings for positions or segments of the examples."""
     for phase, examples in zip(settings.phases, data.training, strict=True):
-        if examples.max_seq_length > config.max_length:
+        if examples.max_seq_length > config.max_seq_length:
             raise InputError(
                 f"{phase.tfrecords}: records of {examples.max_seq_length} tokens exceed the "
-                f"{reader}'s {config.max_length} positions. Write them shorter "
+                f"{reader}'s {config.max_seq_length} positions. Write them shorter "
                 "(--max_seq_length), or enlarge max_position_embeddings."
             )
     for phase, found in zip(settings.phases, data.manifests, strict=True):
@@ -206,7 +206,7 @@ def _base_config(settings: PretrainingSettings, tokenizer: Tokenizer) -> Encoder
     Raises:
       InputError: the vocabulary of the examples is larger.
     """
-    path, first, vocab_size = settings.model, settings.init_checkpoint, len(tokenizer.vocabulary)
+    path, first, vocab_size = settings.model, settings.init, len(tokenizer.vocabulary)
     found = first_weights.read_config(first) if path is None and first else None
     if found is not None:
         config = found
@@ -228,7 +228,7 @@ def _for_padding(config: EncoderConfig, pad_id: int) -> EncoderConfig:
         return config
     if not config.position_offset:
         return config
-    rows = config.max_length + pad_id + 1
+    rows = config.max_seq_length + pad_id + 1
     return dataclasses.replace(config, position_offset=pad_id + 1, max_position_embeddings=rows)
 
 

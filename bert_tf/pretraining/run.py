@@ -202,13 +202,13 @@ class _Run:
             layers = self.settings.teacher_layers
             first = distillation.first_weights(layers, self.model.config, teacher)
             weights.assign(self.model, first, teacher.place)
-        elif restored is None and self.settings.init_checkpoint:
+        elif restored is None and self.settings.init:
             first_weights.initialize(
                 self.model,
                 self.checkpoints,
                 self.data.tokenizer,
                 self.settings.phases[0].tfrecords,
-                self.settings.init_checkpoint,
+                self.settings.init,
             )
         elif restored is None and self.settings.sinusoidal_positions:
             first_weights.place_sinusoids(self.model)
@@ -361,7 +361,7 @@ class _Run:
             examples["held_out"] = self.data.held_out.total
         lengths = (files.max_seq_length for files in self.data.training)
         described = self.settings.describe_data(examples)
-        return described | {"sequence_length": max(lengths)}
+        return described | {"max_seq_length": max(lengths)}
 
     def _held_out_metrics(self) -> dict[str, float]:
         held_out = self.data.held_out
@@ -375,7 +375,7 @@ class _Run:
 def _with_remedy(error: DivergenceError, settings: PretrainingSettings) -> TrainingDivergedError:
     remedy = "with a lower --learning_rate or a longer --warmup_steps, and another --output"
     if error.checkpoint and not isinstance(settings, DistillationSettings):
-        flags = f"--init_checkpoint={error.checkpoint}"
+        flags = f"--init={error.checkpoint}"
         if settings.sinusoidal_positions:
             flags += " --sinusoidal_positions=false"
         remedy = f"from it: {flags}, {remedy}"

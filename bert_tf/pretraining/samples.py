@@ -32,10 +32,10 @@ def write(model: TokenPrediction, batch: Batch, tokenizer: Tokenizer) -> list[di
     settings, length = _SAMPLED, _PROMPT
     if not decoder.continues:
         length = batch["input_word_ids"].shape[1]
-        settings = GenerationSettings(max_new_tokens=min(length, model.config.max_length - 2))
-    elif model.config.max_length < _PROMPT + settings.max_new_tokens:
+        settings = GenerationSettings(max_new_tokens=min(length, model.config.max_seq_length - 2))
+    elif model.config.max_seq_length < _PROMPT + settings.max_new_tokens:
         return []
-    generator = TextGenerator(decoder, tokenizer, model.config.max_length, settings)
+    generator = TextGenerator(decoder, tokenizer, model.config.max_seq_length, settings)
     ids, mask = (batch[name][:_SAMPLES, :length] for name in ("input_word_ids", "input_mask"))
     run = tf.function(generator.generate_ids, autograph=False)
     texts = generator.texts(run(ids, mask)).numpy()

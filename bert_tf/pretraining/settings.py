@@ -29,7 +29,7 @@ class PretrainingSettings(TrainingSettings):
         "A size: tiny, mini, small, medium, base, large (or debug, for tests), with the prefix "
         "roberta-, distilbert-, albert-, electra-, bart-, openai-gpt-, gpt2- (up to xl), or elmo- "
         "(up to base); or the path of a bert_config.json. Not given: that of the model in "
-        "--init_checkpoint, else base.",
+        "--init, else base.",
         group=Group.MODEL,
     )
     learning_rates: tuple[float, ...] = setting(
@@ -79,7 +79,7 @@ class PretrainingSettings(TrainingSettings):
         "which positions are close; they are trained as usual.",
         group=Group.MODEL,
     )
-    init_checkpoint: str | None = setting(
+    init: str | None = setting(
         None,
         "Weights to start from: a folder in checkpoints/ of a run, or any model that `bert-tf "
         "convert` reads. Not given: random weights.",
@@ -97,8 +97,8 @@ class PretrainingSettings(TrainingSettings):
         super().check()
         if self.total_steps >= MAX_STEPS:
             raise InputError(f"--steps={self.total_steps}: it must be below {MAX_STEPS:,}.")
-        if self.sinusoidal_positions and self.init_checkpoint:
-            raise InputError("--sinusoidal_positions has no effect with --init_checkpoint.")
+        if self.sinusoidal_positions and self.init:
+            raise InputError("--sinusoidal_positions has no effect with --init.")
         if len(self.phases) > 1 and self.minutes is not None:
             raise InputError(
                 f"--minutes is for one phase, and --tfrecords names {len(self.phases)}; give the "
@@ -162,7 +162,7 @@ class DistillationSettings(PretrainingSettings):
     def check(self) -> None:
         """Raises InputError where a value is invalid."""
         super().check()
-        for name in ("init_checkpoint", "sinusoidal_positions"):
+        for name in ("init", "sinusoidal_positions"):
             if getattr(self, name):
                 raise InputError(f"--{name}: a student starts from its teacher.")
 

@@ -171,7 +171,7 @@ class Engine(abc.ABC):
             rng = np.random.default_rng(0)
             worst = 0.0
             for count, tokens in _SHAPES:
-                shape = (count, min(tokens, config.max_length))
+                shape = (count, min(tokens, config.max_seq_length))
                 ids = rng.integers(0, config.vocab_size, shape, np.int32)
                 batch = Batch(ids, np.ones_like(ids), np.zeros_like(ids))
                 for found, exact in zip(compute(batch), reference(batch), strict=True):

@@ -41,7 +41,7 @@ class PredictionRequest:
       labelled: whether to read its labels, and to score the predictions.
       header: whether the first line of a table names its columns; None: detected.
       encoding: the encoding of the file.
-      max_length: maximum number of tokens in a sequence; None: that of the task.
+      max_seq_length: maximum number of tokens in a sequence; None: that of the task.
     """
 
     path: str
@@ -50,7 +50,7 @@ class PredictionRequest:
     labelled: bool = False
     header: bool | None = None
     encoding: str = UTF8
-    max_length: int | None = None
+    max_seq_length: int | None = None
 
 
 def predict_file(
@@ -77,7 +77,7 @@ def predict_file(
       InputError: the model does not have the task, the file is bad, or the output folder holds
         something other than predictions.
     """
-    task, predict = open_task(model, task_name, request.kind, engine, request.max_length)
+    task, predict = open_task(model, task_name, request.kind, engine, request.max_seq_length)
     if not output:
         folder = "." if saved_model.is_export(model) else formats.folder_of(model)
         output = f"{folder}/predictions/{task.name}"
@@ -102,7 +102,7 @@ def open_task(
     task_name: str | None = None,
     kind: str | None = None,
     engine: str = EngineName.TENSORFLOW,
-    max_length: int | None = None,
+    max_seq_length: int | None = None,
 ) -> tuple[Task, _Predict]:
     """A task of a model, and its function from examples to predictions.
 
@@ -111,16 +111,17 @@ def open_task(
       task_name: one of several tasks of the model.
       kind: of the task, if the model of another program does not have it.
       engine: of an export.
-      max_length: as for `PredictionRequest`.
+      max_seq_length: as for `PredictionRequest`.
 
     Raises:
       InputError: the model does not have the task, or too few positions.
     """
     if not saved_model.is_export(model):
-        return _open(model, task_name, kind, max_length)
-    if max_length:
+        return _open(model, task_name, kind, max_seq_length)
+    if max_seq_length:
         raise InputError(
-            f"--max_length: is part of an export such as {model}; export the model again with it."
+            f"--max_seq_length: is part of an export such as {model}; export the model "
+            "again with it."
         )
     return _open_export(model, task_name, engine)
 
@@ -169,12 +170,12 @@ def _open_export(path: str, task_name: str | None, engine: str) -> tuple[Task, _
 
 
 def _open(
-    folder: str, task_name: str | None, kind: str | None, max_length: int | None
+    folder: str, task_name: str | None, kind: str | None, max_seq_length: int | None
 ) -> tuple[Task, _Predict]:
     """A task of a fine-tuned model, and its function from examples to predictions."""
     bundle = weights.read(folder)
-    if max_length:
-        bundle = bundle.with_max_length(max_length)
+    if max_seq_length:
+        bundle = bundle.with_max_length(max_seq_length)
     if not bundle.tasks:
         raise InputError(
             f"{folder}: has no task to predict for; fine-tune it for one first (make finetune). "
@@ -183,7 +184,7 @@ def _open(
     description = bundle.task(task_name)
     if kind and "kind" not in description:
         description = tasks.of_kind(description, kind)
-    task = tasks.load(description, bundle.config.max_length)
+    task = tasks.load(description, bundle.config.max_seq_length)
     tokenizer = bundle.tokenizer()
     bundle.config.check_segments(tokenizer.types(task.segments), folder)
     predictor = batches.make_logits_function(

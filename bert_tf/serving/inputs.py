@@ -89,7 +89,7 @@ def pack_plain(
                 return None
             segments.append(ids)
         second = segments[1] if len(segments) > 1 else None
-        rows.append(packing.pack_ids(tokenizer, segments[0], second, plain.max_length))
+        rows.append(packing.pack_ids(tokenizer, segments[0], second, plain.max_seq_length))
     shape = (len(rows), max(len(ids) for ids, _ in rows))
     batch = Batch(np.full(shape, tokenizer.pad_id, np.int32), *np.zeros([2, *shape], np.int32))
     for row, (ids, types) in enumerate(rows):

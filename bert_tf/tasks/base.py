@@ -45,7 +45,7 @@ class TaskEntry(TypedDict):
     shape: str
     labels: list[str]
     kind: NotRequired[str]
-    max_length: NotRequired[Size]
+    max_seq_length: NotRequired[Size]
     columns: NotRequired[dict[str, str]]
     label_map: NotRequired[dict[str, str]]
     head: NotRequired[dict[str, str | int | bool]]
@@ -108,9 +108,9 @@ class Task(abc.ABC):
       kind: name of its kind, such as "mrpc" or "tagging".
       source: how its files are found and read.
       name: name of the task, of its head and of its signature.
-      max_length: maximum number of tokens in a sequence, special tokens included.
+      max_seq_length: maximum number of tokens in a sequence, special tokens included.
       labels: names of the labels, in the order of their ids.
-      fixed_length: whether every batch is padded to `max_length`, for devices that compile each
+      fixed_length: whether every batch is padded to `max_seq_length`, for devices that compile each
         shape separately (TPUs), and not to its longest sequence.
       columns: names of columns by role, as the user named them for training.
       label_map: names of the labels that its files have.
@@ -135,7 +135,7 @@ class Task(abc.ABC):
     kind: str
     source: TaskFiles = dataclasses.field(repr=False, compare=False)
     name: str = ""
-    max_length: int = 128
+    max_seq_length: int = 128
     labels: tuple[str, ...] = ()
     fixed_length: bool = False
     columns: tuple[tuple[str, str], ...] = ()
@@ -219,7 +219,7 @@ class Task(abc.ABC):
             "name": self.name,
             "kind": self.kind,
             "shape": self.shape,
-            "max_length": self.max_length,
+            "max_seq_length": self.max_seq_length,
             "labels": list(self.labels),
             **{name: value for name, value in files.items() if value},
             **({} if self.head == HeadConfig() else {"head": self.head.to_dict()}),
@@ -235,7 +235,7 @@ class Task(abc.ABC):
         }
         return dataclasses.replace(
             self,
-            max_length=description["max_length"],
+            max_seq_length=description["max_seq_length"],
             labels=tuple(description["labels"]),
             columns=tuple(description.get("columns", {}).items()),
             label_map=tuple(description.get("label_map", {}).items()),
@@ -264,8 +264,8 @@ class Task(abc.ABC):
 
     def padded_length(self, longest: int) -> int:
         """The length of a batch, given the length of its longest sequence."""
-        longest = self.max_length if self.fixed_length else longest
-        return bucketing.padded_length(longest, self.max_length)
+        longest = self.max_seq_length if self.fixed_length else longest
+        return bucketing.padded_length(longest, self.max_seq_length)
 
     def assemble(self, features: Features, rows: np.ndarray, size: int) -> Batch:
         """Makes a batch of some rows, padded with rows of weight 0.

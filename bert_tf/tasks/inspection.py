@@ -130,7 +130,7 @@ def check_count(task: Task, texts: Sequence[str], count: int) -> None:
         raise InputError(f"the task {task.name} takes {takes}, not {len(texts)}.")
 
 
-def cut_notes(max_length: int, sequence: TokenSequence) -> tuple[str, ...]:
+def cut_notes(max_seq_length: int, sequence: TokenSequence) -> tuple[str, ...]:
     """A note with the number of tokens that were cut, if there are any."""
     cut = sequence.uncut - int((~sequence.special).sum())
-    return (f"Cut to fit {max_length} tokens: {cut} of {sequence.uncut}.",) if cut else ()
+    return (f"Cut to fit {max_seq_length} tokens: {cut} of {sequence.uncut}.",) if cut else ()

@@ -72,7 +72,7 @@ def _of_text_and_ids(model: ServedModel, computation: Computation) -> list[Signa
     def named(results: Sequence[Any], state: Tensors) -> dict[str, Any]:
         return dict(zip(names, results, strict=True))
 
-    mask, longest = model.tokenizer.mask_token, model.config.max_length
+    mask, longest = model.tokenizer.mask_token, model.config.max_seq_length
     answer = (lambda results, state: _guesses(model, results, state)) if guesses else named
     return [
         Signature(
@@ -189,4 +189,4 @@ def _pack(model: ServedModel, text: tf.Tensor) -> Tensors:
     masks = tf.fill([tf.reduce_sum(has_mask)], tokens.mask_id)
     joined = tf.concat([ids.values, tf.RaggedTensor.from_row_lengths(masks, has_mask)], 1)
     flat = parts.with_flat_values(joined).merge_dims(1, 2)
-    return model.padded(packing.pack(tokens, flat, None, model.config.max_length))
+    return model.padded(packing.pack(tokens, flat, None, model.config.max_seq_length))

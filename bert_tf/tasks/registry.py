@@ -71,7 +71,7 @@ def make(kind: str, name: str | None = None, **options: Any) -> "Task":
     Args:
       kind: one of `kinds()`.
       name: name of the task; None: that of its kind.
-      **options: fields of the task that the user may set, such as max_length. None and False
+      **options: fields of the task that the user may set, such as max_seq_length. None and False
         leave the default.
 
     Raises:
@@ -110,8 +110,8 @@ def load(description: Mapping[str, Any], longest: int | None = None) -> "Task":
         kind = name if name in shape.kinds else shape.default_kind
         description = _with_kind(description, make(kind))
     task = make(description["kind"], description["name"])
-    length = description.get("max_length", task.max_length)
-    return task.restore({**description, "max_length": min(length, longest or length)})
+    length = description.get("max_seq_length", task.max_seq_length)
+    return task.restore({**description, "max_seq_length": min(length, longest or length)})
 
 
 def check_entry(entry: "TaskEntry", place: str) -> None:

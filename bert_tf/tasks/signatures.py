@@ -119,12 +119,12 @@ class PlainTexts:
 
     Attributes:
       names: the text input, or the two of a pair.
-      max_length: tokens of a sequence.
+      max_seq_length: tokens of a sequence.
       excluded: texts that contain this need the graph; "" excludes none.
     """
 
     names: tuple[str, ...]
-    max_length: int
+    max_seq_length: int
     excluded: str = ""
 
 
@@ -248,8 +248,8 @@ class ServedModel:
                 "input_word_ids, input_mask and input_type_ids must have one shape.",
             ),
             (
-                (shape[-1] > 0) & (shape[-1] <= config.max_length),
-                f"sequences must have from 1 to {config.max_length} tokens.",
+                (shape[-1] > 0) & (shape[-1] <= config.max_seq_length),
+                f"sequences must have from 1 to {config.max_seq_length} tokens.",
             ),
         ]
         if config.type_vocab_size:  # without a table of segments, any type will do

@@ -90,5 +90,5 @@ def make_generator(
         return head(outputs)[:, 0]
 
     decoder = decoders.make(encoder, token_logits, tokenizer, dtype)
-    longest = encoder.config.max_length
-    return TextGenerator(decoder, tokenizer, longest, task.generation, task.max_length)
+    longest = encoder.config.max_seq_length
+    return TextGenerator(decoder, tokenizer, longest, task.generation, task.max_seq_length)

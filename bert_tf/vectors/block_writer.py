@@ -20,7 +20,7 @@ _LONG = {"input_sha256": "input", "model": "model"}
 class Counts(TypedDict):
     """Counts of unusual texts."""
 
-    cut: Count  # texts that were longer than max_length
+    cut: Count  # texts that were longer than max_seq_length
     longest: Count  # tokens of the longest text
     empty: Count
 

@@ -93,7 +93,7 @@ class FeatureExtractor:
       settings: the settings, with numbers in place of what was left to the model.
       layers: the numbers of the layers, from 0, the embeddings.
       model: checksums of the encoder and the tokenizer.
-      max_length: maximum number of tokens of a text.
+      max_seq_length: maximum number of tokens of a text.
       shape: shape of the features of a unit: [layers, width] if layers are kept apart, else
         [width].
 
@@ -107,9 +107,11 @@ class FeatureExtractor:
         source = model if isinstance(model, ModelSource) else models.read(model)
         settings = models.complete(source, settings)
         self.layers = models.layers(source, settings)
-        self.max_length = models.max_length(source, settings)
+        self.max_seq_length = models.max_seq_length(source, settings)
         chosen = self.layers if settings.layers is None else settings.layers
-        self.settings = dataclasses.replace(settings, layers=chosen, max_length=self.max_length)
+        self.settings = dataclasses.replace(
+            settings, layers=chosen, max_seq_length=self.max_seq_length
+        )
         width = source.bundle.config.hidden_size
         self.shape = _shape(settings.combine, len(self.layers), width)
         self.model = models.checksums(source)
@@ -176,7 +178,7 @@ class FeatureExtractor:
             segments = self._tokenizer.types(2)
             self._encoder.config.check_segments(segments, "the text")
         unit = Unit(self.settings.unit)
-        texts = tokenized.tokenize(self._tokenizer, examples, self.max_length, unit)
+        texts = tokenized.tokenize(self._tokenizer, examples, self.max_seq_length, unit)
         for rows in texts.blocks((max_values or BLOCK) // math.prod(self.shape)):
             if rows.start >= start:
                 yield self._extract(texts, rows, progress)
@@ -253,7 +255,7 @@ class Embedder:
     Attributes:
       settings: the settings, with numbers in place of what was left to the model.
       extractor: makes the vectors, as features of texts.
-      max_length: maximum number of tokens of a text.
+      max_seq_length: maximum number of tokens of a text.
       width: size of a vector.
 
     Raises:
@@ -262,7 +264,7 @@ class Embedder:
 
     def __init__(self, model: str | ModelSource, settings: EmbeddingSettings | None = None):
         self.extractor = FeatureExtractor(model, settings or EmbeddingSettings())
-        self.max_length = self.extractor.max_length
+        self.max_seq_length = self.extractor.max_seq_length
         self.settings = dataclasses.replace(self.extractor.settings, layers=self.extractor.layers)
         (self.width,) = self.extractor.shape
 

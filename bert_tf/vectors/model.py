@@ -79,7 +79,7 @@ def complete(source: ModelSource, settings: SettingsT) -> SettingsT:
         settings,
         pooling=trained.head.pooling,
         normalize=normalize,
-        max_length=settings.max_length or trained.max_length,
+        max_seq_length=settings.max_seq_length or trained.max_seq_length,
     )
     found.check()
     return found
@@ -93,18 +93,18 @@ def _trained_task(bundle: Bundle) -> "Embedding | None":
     except InputError as error:
         remedy = "Choose --pooling to embed with the encoder alone."
         raise InputError(f"{error} {remedy}") from error
-    return cast("Embedding", tasks.load(known, bundle.config.max_length)) if known else None
+    return cast("Embedding", tasks.load(known, bundle.config.max_seq_length)) if known else None
 
 
-def max_length(source: ModelSource, settings: FeatureSettings) -> int:
+def max_seq_length(source: ModelSource, settings: FeatureSettings) -> int:
     """Maximum length of a sequence in tokens: the chosen one, or else that of the model.
 
     Raises:
       InputError: the model takes fewer tokens than were chosen.
     """
-    chosen, most = settings.max_length, source.bundle.config.max_length
+    chosen, most = settings.max_seq_length, source.bundle.config.max_seq_length
     if (chosen or 0) > most:
-        raise InputError(f"--max_length={chosen}: {source.folder} takes at most {most} tokens.")
+        raise InputError(f"--max_seq_length={chosen}: {source.folder} takes at most {most} tokens.")
     return chosen or most
 
 
@@ -115,13 +115,13 @@ def layers(source: ModelSource, settings: FeatureSettings) -> tuple[int, ...]:
       InputError: the model has no such layer; or the pooler was chosen, and was not trained or is
         not of that layer.
     """
-    config, flag = source.bundle.config, settings.layers_flag
+    config = source.bundle.config
     count = config.num_hidden_layers
     chosen = range(count + 1) if settings.layers is None else settings.layers
     for layer in chosen:
         if not -count - 1 <= layer <= count:
             raise InputError(
-                f"--{flag}={layer}: {source.folder} has no such layer; they are 1 to {count}, or "
+                f"--layers={layer}: {source.folder} has no such layer; they are 1 to {count}, or "
                 f"-{count} to -1, and 0 for the embeddings."
             )
     numbers = tuple(layer % (count + 1) for layer in chosen)
@@ -133,7 +133,7 @@ def layers(source: ModelSource, settings: FeatureSettings) -> tuple[int, ...]:
     if settings.unit != Unit.TEXT or settings.pooling != Pooling.POOLER:
         return numbers
     if numbers != (count,):
-        raise InputError(f"--pooling=pooler is of the last layer; leave --{flag} out.")
+        raise InputError("--pooling=pooler is of the last layer; leave --layers out.")
     if config.pooler_act is None or not source.has_pooler:
         raise InputError(
             f"{source.folder}: has no trained pooler; use --pooling=mean, or --pooling=cls."

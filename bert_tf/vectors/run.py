@@ -129,7 +129,7 @@ def _write(
     max_values: int,
 ) -> tuple[Description, bool]:
     """Writes the rows that are missing; returns the description, and whether none was."""
-    known, rows, max_length = writer.finished, writer.rows, extractor.max_length
+    known, rows, max_seq_length = writer.finished, writer.rows, extractor.max_seq_length
     if known:
         return writer.description(), known
     if writer.done:
@@ -137,11 +137,11 @@ def _write(
     with tqdm(total=rows, initial=writer.done, unit="text", desc=writer.kind.command) as bar:
         for examples, block in _blocks(source, extractor, writer.done, bar, max_values):
             data = encode(examples, block, writer.done)
-            writer.write(data, len(examples), _count(examples, block, max_length))
+            writer.write(data, len(examples), _count(examples, block, max_seq_length))
     if writer.done != rows:
         raise InputError(f"{source.path}: was changed while it was read; run the command again.")
     writer.finish()
-    _report(writer.counts, rows, max_length, writer.kind.what)
+    _report(writer.counts, rows, max_seq_length, writer.kind.what)
     return writer.description(), known
 
 
@@ -164,22 +164,23 @@ def _blocks(
         first += len(examples)
 
 
-def _count(examples: Sequence[Example], block: FeatureBlock, max_length: int) -> Counts:
+def _count(examples: Sequence[Example], block: FeatureBlock, max_seq_length: int) -> Counts:
     """Counts of the unusual texts of a block."""
     texts = (tokenized.text_of(example) for example in examples)
     return {
-        "cut": int((block.uncut > max_length).sum()),
+        "cut": int((block.uncut > max_seq_length).sum()),
         "longest": int(block.uncut.max()),
         "empty": sum(not f"{text}{second or ''}".strip() for text, second in texts),
     }
 
 
-def _report(counts: Counts, rows: int, max_length: int, what: str) -> None:
+def _report(counts: Counts, rows: int, max_seq_length: int, what: str) -> None:
     """Logs how many texts were cut, and how many were empty."""
     if counts["cut"]:
         logging.warning(
-            "%d of %d texts had more than max_length=%d tokens and were cut; the longest has %d.",
-            *(counts["cut"], rows, max_length, counts["longest"]),
+            "%d of %d texts had more than max_seq_length=%d tokens and were cut; the longest "
+            "has %d.",
+            *(counts["cut"], rows, max_seq_length, counts["longest"]),
         )
     if counts["empty"]:
         logging.warning("%d of %d texts are empty; they have %s too.", counts["empty"], rows, what)

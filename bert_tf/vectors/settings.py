@@ -3,7 +3,7 @@
 import dataclasses
 import enum
 from collections.abc import Mapping
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 from bert_tf.models.head_config import Pooling
 from pipelines.common.errors import InputError
@@ -12,7 +12,14 @@ from pipelines.common.settings import Settings, setting
 
 ALL = "all"
 # The fields of `EmbeddingSettings` that can be chosen, in the order of descriptions.
-_EMBEDDING_FIELDS = ("pooling", "normalize", "layers", "max_length", "batch_tokens", "precision")
+_EMBEDDING_FIELDS = (
+    "pooling",
+    "normalize",
+    "layers",
+    "max_seq_length",
+    "batch_tokens",
+    "precision",
+)
 
 
 class Unit(enum.StrEnum):
@@ -80,8 +87,6 @@ class FeatureSettings(Settings):
 
     group = Group.MODEL
 
-    layers_flag: ClassVar[str] = "layers"
-
     layers: tuple[int, ...] | None = setting(
         (-1,),
         "Layers to take the vectors from: 0 is the embeddings, 1 the first block, -1 the last "
@@ -118,7 +123,7 @@ class FeatureSettings(Settings):
         "With --combine=weighted: a factor for each layer, in their order. The sum of the factors "
         "need not be 1. Not given: for the other combinations.",
     )
-    max_length: int | None = setting(
+    max_seq_length: int | None = setting(
         None,
         "Maximum number of tokens of a text, special tokens included; longer texts are cut. Not "
         "given: the maximum of the model or, without --pooling, that of its training to make "
@@ -167,13 +172,10 @@ class FeatureSettings(Settings):
 class EmbeddingSettings(FeatureSettings):
     """Settings of one vector for each text: features of texts, layers concatenated."""
 
-    layers_flag: ClassVar[str] = "layer"
-
     layers: tuple[int, ...] = setting(
         (-1,),
         "Layers to take the vectors from, several are concatenated: 0 is the embeddings, 1 the "
         "first block, -1 the last block.",
-        flag="layer",
     )
     normalize: bool | None = setting(
         None,

@@ -151,14 +151,14 @@ class _Pieces(NamedTuple):
 
 
 def tokenize(
-    tokenizer: Tokenizer, examples: Sequence[Example], max_length: int, unit: Unit
+    tokenizer: Tokenizer, examples: Sequence[Example], max_seq_length: int, unit: Unit
 ) -> TokenizedTexts:
     """Tokenizes texts, each alone or with a second text, or sentences of given words.
 
     Args:
       tokenizer: the tokenizer of the model.
       examples: at least one, all of one kind.
-      max_length: maximum number of tokens of a sequence.
+      max_seq_length: maximum number of tokens of a sequence.
       unit: the kind of units; for words, texts are split as for tagging.
     """
     numbered = NumberedTokenizer(tokenizer, with_places=unit is not Unit.TEXT)
@@ -166,7 +166,7 @@ def tokenize(
     sentences = [example.words for example in examples if isinstance(example, WordsExample)]
     pieces = _of_words(numbered, sentences) if sentences else _of_texts(numbered, texts, unit)
     is_pair = np.array([second is not None for _, second in texts])
-    packed = _pack(numbered, pieces, is_pair, max_length)
+    packed = _pack(numbered, pieces, is_pair, max_seq_length)
     piece_of, splits = packed.word_ids.flat_values.numpy(), packed.word_ids.row_splits.numpy()
     ids = numbered.ids_of(piece_of)
     uncut = pieces.first.row_lengths().numpy() + tokenizer.overhead[0]
@@ -234,16 +234,16 @@ def _of_words(numbered: NumberedTokenizer, sentences: Sequence[Sequence[str]]) -
 
 
 def _pack(
-    numbered: NumberedTokenizer, pieces: _Pieces, is_pair: np.ndarray, max_length: int
+    numbered: NumberedTokenizer, pieces: _Pieces, is_pair: np.ndarray, max_seq_length: int
 ) -> packing.Packed:
     """Packs texts, with their second texts where `is_pair`, bool [texts]."""
     if not is_pair.any():
-        return packing.pack(numbered, pieces.first, None, max_length)
+        return packing.pack(numbered, pieces.first, None, max_seq_length)
     alone, pairs = np.flatnonzero(~is_pair), np.flatnonzero(is_pair)
     first = tf.gather(pieces.first, pairs)
-    parts = [packing.pack(numbered, first, pieces.second, max_length)]
+    parts = [packing.pack(numbered, first, pieces.second, max_seq_length)]
     if len(alone):
-        parts.append(packing.pack(numbered, tf.gather(pieces.first, alone), None, max_length))
+        parts.append(packing.pack(numbered, tf.gather(pieces.first, alone), None, max_seq_length))
     order = np.argsort(np.concatenate([pairs, alone]))
     columns = zip(*parts, strict=True)
     return packing.Packed(*(tf.gather(tf.concat(same, 0), order) for same in columns))

@@ -180,7 +180,7 @@ class Bundle:
         """
         if chosen is None:
             names = [task["name"] for task in self.tasks] or [None]
-            chosen = [tasks.load(self.task(name), self.config.max_length) for name in names]
+            chosen = [tasks.load(self.task(name), self.config.max_seq_length) for name in names]
         model = TaskModel.for_tasks(self.config, chosen, **(self._padding() | kwargs))
         missing = self._assign_group(model.encoder, "encoder")
         missing += self._assign_group(model.heads, "heads")
@@ -260,10 +260,12 @@ class Bundle:
           InputError: There is no task, or the positions do not suffice.
         """
         if not self.tasks:
-            raise InputError(f"{self.place}: has no task, whose --max_length it is; leave it out.")
+            raise InputError(
+                f"{self.place}: has no task, whose --max_seq_length it is; leave it out."
+            )
         self.config.check_length(length)
         return dataclasses.replace(
-            self, tasks=tuple({**task, "max_length": length} for task in self.tasks)
+            self, tasks=tuple({**task, "max_seq_length": length} for task in self.tasks)
         )
 
     def task(self, name: str | None = None) -> Mapping[str, Any]:

@@ -1,8 +1,8 @@
 """Learns a vocabulary from a corpus.
 
-  bert-tf learn-vocabulary --input='corpus/*.txt' --output=vocab.txt --vocab_size=30000
-  bert-tf learn-vocabulary --input='corpus/*.txt' --output=vocabularies/mine --kind=byte_bpe
-  bert-tf learn-vocabulary --input='corpus/*.txt' --output=vocabularies/words --kind=word
+  bert-tf learn-vocabulary --corpus='corpus/*.txt' --output=vocab.txt --vocab_size=30000
+  bert-tf learn-vocabulary --corpus='corpus/*.txt' --output=vocabularies/mine --kind=byte_bpe
+  bert-tf learn-vocabulary --corpus='corpus/*.txt' --output=vocabularies/words --kind=word
 
 An existing vocabulary that was learned from the same files with the same settings is kept.
 """

@@ -53,8 +53,8 @@ class CorpusFlags:
     """Flags of commands that read a corpus."""
 
     def __init__(self, required: bool = True) -> None:
-        self.input: flags.FlagHolder[Any] = flags.DEFINE_string(
-            "input",
+        self.names: flags.FlagHolder[Any] = flags.DEFINE_string(
+            "corpus",
             None,
             "The corpus: files or globs, separated by commas or blanks; plain or compressed (.gz, "
             ".bz2, .xz, .zst), local or remote (gs://). In local ones, ** stands for any number of "
@@ -83,7 +83,7 @@ class CorpusFlags:
         """The files of the corpus."""
         from pipelines.corpus import reader
 
-        return reader.open_corpus(self.input.value, self.format.value)
+        return reader.open_corpus(self.names.value, self.format.value)
 
     def options(self) -> "reader.ReadOptions":
         """How the files are read."""

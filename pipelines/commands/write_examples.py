@@ -1,7 +1,7 @@
 r"""Writes pre-training examples as TFRecords, from text and a vocabulary.
 
-  bert-tf write-examples --input='corpus/*.txt' --vocab=vocab.txt --output=tfrecords/pretraining
-  bert-tf write-examples --runner=beam --input=gs://... --vocab=gs://... --output=gs://... \
+  bert-tf write-examples --corpus='corpus/*.txt' --vocab=vocab.txt --output=tfrecords/pretraining
+  bert-tf write-examples --runner=beam --corpus=gs://... --vocab=gs://... --output=gs://... \
       -- --runner=DataflowRunner --region=...
 
 A complete folder is kept; a partial one is resumed.
@@ -42,7 +42,7 @@ def main() -> None:
 
     runner = _RUNNER.runner()
     request = example_writer.ExampleRequest(
-        input=_CORPUS.input.value,
+        corpus=_CORPUS.names.value,
         vocab=_VOCAB.value,
         output=_OUTPUT.value,
         settings=ExampleSettings.from_flags(),

@@ -53,11 +53,11 @@ def write(request: ExampleRequest, runner: Runner | None = None) -> dict[str, An
     runner = runner or LocalRunner()
     tokens = units.load_tokenizer(request.vocab, request.tokenizer)
     _check_vocabulary(request, tokens)
-    corpus = reader.open_corpus(request.input, request.file_format)
+    corpus = reader.open_corpus(request.corpus, request.file_format)
     if any(files.is_same(request.vocab, file.path) for file in corpus):
         raise InputError(
             f"{request.vocab}: the vocabulary is among the files of the corpus; move it to another "
-            "folder, or name the files more precisely (--input)."
+            "folder, or name the files more precisely (--corpus)."
         )
     paths = [request.vocab, *(file.path for file in corpus)]
     inputs = [*paths, *(f"{path}.json" for path in paths)]  # with their manifests
@@ -235,7 +235,7 @@ def _warn(
         tokens,
         *(text["unknown_tokens"], text["tokens"]),
         coverage.sample(corpus, request.read),
-        request.input,
+        request.corpus,
     )
     single, documents = text["one_sentence_documents"], text["documents"]
     if request.settings.objective is Objective.MLM_NSP and 2 * single > documents:

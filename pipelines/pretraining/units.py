@@ -54,7 +54,7 @@ class ExampleRequest:
     `tokenizer` has the names and values of the tokenizer's settings that the user chose.
     """
 
-    input: str
+    corpus: str
     vocab: str
     output: str
     settings: ExampleSettings = ExampleSettings()

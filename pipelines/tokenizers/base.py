@@ -135,7 +135,7 @@ class Tokenizer(tf.Module, abc.ABC):
         self,
         texts: tf.Tensor | Sequence[str],
         pairs: tf.Tensor | Sequence[str] | None = None,
-        max_length: int | None = None,
+        max_seq_length: int | None = None,
         fixed_length: bool = False,
     ) -> dict[str, tf.Tensor]:
         """Returns the inputs of a model for texts or pairs of texts; works in tf.data, too.
@@ -143,9 +143,9 @@ class Tokenizer(tf.Module, abc.ABC):
         Args:
           texts: string [batch], UTF-8.
           pairs: string [batch], the second text of each pair; None: single texts.
-          max_length: maximum number of tokens of a sequence, special tokens included. Longer ones
-            are truncated at the end of the longer text. None: no limit.
-          fixed_length: whether to pad to `max_length` instead of the longest sequence.
+          max_seq_length: maximum number of tokens of a sequence, special tokens included. Longer
+            ones are truncated at the end of the longer text. None: no limit.
+          fixed_length: whether to pad to `max_seq_length` instead of the longest sequence.
 
         Returns:
           `input_word_ids`, `input_mask` (1 for tokens, 0 for padding) and `input_type_ids`
@@ -153,7 +153,7 @@ class Tokenizer(tf.Module, abc.ABC):
 
         Raises:
           InputError: the texts are not a batch of strings, the number of pairs differs, or
-            `max_length` is too small.
+            `max_seq_length` is too small.
         """
         first = _strings(texts, "texts")
         second = None if pairs is None else _strings(pairs, "pairs")
@@ -162,17 +162,17 @@ class Tokenizer(tf.Module, abc.ABC):
                 f"{first.shape[0]} texts have {second.shape[0]} pairs; give each text one."
             )
         least = self.overhead[second is not None] + 1
-        if max_length is not None and max_length < least:
-            raise InputError(f"max_length is {max_length}; it must be {least} or more.")
-        if fixed_length and max_length is None:
-            raise InputError("fixed_length pads to max_length; give that, too.")
+        if max_seq_length is not None and max_seq_length < least:
+            raise InputError(f"max_seq_length is {max_seq_length}; it must be {least} or more.")
+        if fixed_length and max_seq_length is None:
+            raise InputError("fixed_length pads to max_seq_length; give that, too.")
         packed = packing.pack(
             self,
             self.tokenize(first),
             None if second is None else self.tokenize(second),
-            tf.int32.max if max_length is None else max_length,
+            tf.int32.max if max_seq_length is None else max_seq_length,
         )
-        return packing.padded(self, packed, max_length if fixed_length else None)
+        return packing.padded(self, packed, max_seq_length if fixed_length else None)
 
     def decode(
         self,

@@ -50,7 +50,7 @@ def pack(
     tokenizer: PackingRules,
     first: tf.RaggedTensor,
     second: tf.RaggedTensor | None,
-    max_length: int | tf.Tensor,
+    max_seq_length: int | tf.Tensor,
 ) -> Packed:
     """Joins segments and special tokens, and truncates sequences.
 
@@ -61,11 +61,11 @@ def pack(
       tokenizer: its special tokens.
       first: int32 [batch, (tokens)].
       second: int32 [batch, (tokens)]; None: single segments.
-      max_length: maximum length of a sequence, special tokens included.
+      max_seq_length: maximum length of a sequence, special tokens included.
     """
     overhead = tokenizer.overhead[second is not None]
     framed = tokenizer.framed or second is not None
-    budget = tf.cast(max_length, tf.int64) - overhead
+    budget = tf.cast(max_seq_length, tf.int64) - overhead
     if second is None:
         size = tf.minimum(first.row_lengths(), budget)
         total = size + overhead
@@ -105,11 +105,11 @@ def pack(
 
 
 def pack_ids(
-    tokenizer: PackingRules, first: Sequence[int], second: Sequence[int] | None, max_length: int
+    tokenizer: PackingRules, first: Sequence[int], second: Sequence[int] | None, max_seq_length: int
 ) -> tuple[list[int], list[int]]:
     """Returns the ids and types of one sequence, as `pack` does, without TensorFlow."""
     start, separator = tokenizer.start_id, tokenizer.separator_id
-    budget = max_length - tokenizer.overhead[second is not None]
+    budget = max_seq_length - tokenizer.overhead[second is not None]
     if second is None:
         kept = [*first[:budget]]
         ids = [start, *kept, tokenizer.end_id] if tokenizer.framed else kept or [tokenizer.end_id]
@@ -121,7 +121,7 @@ def pack_ids(
 
 
 def pack_texts(
-    tokenizer: TextRules, first: Sequence[str], second: Sequence[str] | None, max_length: int
+    tokenizer: TextRules, first: Sequence[str], second: Sequence[str] | None, max_seq_length: int
 ) -> tuple[Packed, tf.Tensor]:
     """Tokenizes and packs texts, or pairs of texts; arguments as in `pack`.
 
@@ -133,7 +133,7 @@ def pack_texts(
     lengths = ids.row_lengths() + tokenizer.overhead[ids_b is not None]
     if ids_b is not None:
         lengths += ids_b.row_lengths()
-    return pack(tokenizer, ids, ids_b, max_length), lengths
+    return pack(tokenizer, ids, ids_b, max_seq_length), lengths
 
 
 def padded(
@@ -173,7 +173,7 @@ def slide(
     tokenizer: PackingRules,
     question: tf.RaggedTensor,
     context: tf.RaggedTensor,
-    max_length: int,
+    max_seq_length: int,
     stride: int,
     max_question: int,
 ) -> Windows:
@@ -183,11 +183,11 @@ def slide(
       tokenizer: its special tokens.
       question: int32 [batch, (tokens)].
       context: int32 [batch, (tokens)].
-      max_length: maximum length of a sequence.
+      max_seq_length: maximum length of a sequence.
       stride: tokens from the start of a window to the start of the next.
       max_question: maximum number of question tokens, at most half of a sequence.
     """
-    budget = max_length - tokenizer.overhead[1]
+    budget = max_seq_length - tokenizer.overhead[1]
     question = question[:, : min(max_question, budget // 2)]
     total = context.row_lengths()
     capacity = budget - question.row_lengths()
@@ -200,7 +200,7 @@ def slide(
     position, token = _tokens(context, row, start, length)
     window = position.value_rowids()
     ids = position.with_flat_values(tf.gather(context.flat_values, token))
-    packed = pack(tokenizer, tf.gather(question, row), ids, max_length)
+    packed = pack(tokenizer, tf.gather(question, row), ids, max_seq_length)
     offset = tf.gather(question.row_lengths(), row) + 1 + tokenizer.separators
     left = position.flat_values - tf.gather(start, window)
     size = tf.gather(length, window)
@@ -221,21 +221,21 @@ def _tokens(
 
 
 def cut_into_windows(
-    tokenizer: PackingRules, text: tf.RaggedTensor, max_length: int, most: int
+    tokenizer: PackingRules, text: tf.RaggedTensor, max_seq_length: int, most: int
 ) -> tuple[Packed, tf.Tensor, tf.Tensor]:
     """Packs windows of texts; each begins with the last quarter of the one before.
 
     Args:
       tokenizer: its special tokens.
       text: int32 [batch, (tokens)].
-      max_length: maximum length of a sequence, special tokens included.
+      max_seq_length: maximum length of a sequence, special tokens included.
       most: maximum number of windows of a text, which is cut there.
 
     Returns:
       The windows of all texts; the number of the text of each, int64 [windows]; and whether texts
       are cut, bool [batch].
     """
-    capacity = tf.cast(max_length - tokenizer.overhead[0], tf.int64)
+    capacity = tf.cast(max_seq_length - tokenizer.overhead[0], tf.int64)
     step = capacity - capacity // 4
     total = text.row_lengths()
     needed = 1 + tf.maximum(total - capacity + step - 1, 0) // step
@@ -246,7 +246,7 @@ def cut_into_windows(
     length = tf.minimum(tf.gather(total, row) - start, capacity)
     position, token = _tokens(text, row, start, length)
     ids = position.with_flat_values(tf.gather(text.flat_values, token))
-    return pack(tokenizer, ids, None, max_length), row, needed > most
+    return pack(tokenizer, ids, None, max_seq_length), row, needed > most
 
 
 def _first_maximum(
@@ -268,7 +268,7 @@ class Runs(NamedTuple):
 
 
 def cut_words(
-    tokenizer: PackingRules, pieces: tf.RaggedTensor, is_first: tf.Tensor, max_length: int
+    tokenizer: PackingRules, pieces: tf.RaggedTensor, is_first: tf.Tensor, max_seq_length: int
 ) -> Runs:
     """Packs texts of words into the fewest sequences of whole words.
 
@@ -278,9 +278,9 @@ def cut_words(
       tokenizer: its special tokens.
       pieces: int32 [batch, (tokens)].
       is_first: bool [tokens of the batch], whether a token begins a word.
-      max_length: maximum length of a sequence, special tokens included.
+      max_seq_length: maximum length of a sequence, special tokens included.
     """
-    limit = max_length - tokenizer.overhead[0]
+    limit = max_seq_length - tokenizer.overhead[0]
     first = tf.where(is_first)[:, 0]  # of each word
     total = tf.size(pieces.flat_values, tf.int64)
     bounds = tf.concat([first, [total]], 0)
@@ -297,7 +297,7 @@ def cut_words(
         tf.boolean_mask(token_row, kept),
         nrows=tf.reduce_sum(begins),
     )
-    packed = pack(tokenizer, ids, None, max_length)
+    packed = pack(tokenizer, ids, None, max_seq_length)
     return Runs(packed, row, first - tf.gather(row_start, row) + int(tokenizer.framed))
 
 

@@ -52,7 +52,7 @@ def make_tasks() -> dict[str, tasks.Task]:
     }
     changed = {}
     for name, task in made.items():
-        changes = {"max_length": MAX_LENGTH, "labels": labels.get(name, ())}
+        changes = {"max_seq_length": MAX_LENGTH, "labels": labels.get(name, ())}
         if name == "score":
             changes["pair"] = True
         if name.startswith("qa"):

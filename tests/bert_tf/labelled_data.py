@@ -148,7 +148,7 @@ def make_answers(folder):
 
 def settings_of(init, kind, data, **changes):
     values = {
-        "epochs": 6.0, "batch_size": 16, "learning_rates": (2e-3,), "max_length": 40,
+        "epochs": 6.0, "batch_size": 16, "learning_rates": (2e-3,), "max_seq_length": 40,
         "precision": "float32", "dropout": 0.0,
     }  # fmt: skip
     request = TaskRequest(kind, kind, data)
@@ -171,5 +171,5 @@ def command(init, data, output, *extra):
     return [
         "finetune", "--task=classification", f"--data={data}",
         f"--init={init}", f"--output={output}", f"--cache={data}/cache", "--epochs=8",
-        "--batch_size=16", "--learning_rate=1e-3", "--max_length=40", "--precision=float32", *extra,
+        "--batch_size=16", "--learning_rate=1e-3", "--max_seq_length=40", "--precision=float32", *extra,
     ]  # fmt: skip

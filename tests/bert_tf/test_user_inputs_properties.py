@@ -160,7 +160,7 @@ def test_labelled_files(tmp_path_factory, init, kind, data):
     train.write_bytes(data.draw(contents))
     dev.write_bytes(real)
     request = TaskRequest(task, task, files=(("train", str(train)), ("dev", str(dev))))
-    settings = FineTuningSettings((request,), init, max_length=32)
+    settings = FineTuningSettings((request,), init, max_seq_length=32)
     tokenizer = registry.load_tokenizer(init)
     loaded = _read_or_refused(
         lambda: task_data.load(request, settings, tokenizer),

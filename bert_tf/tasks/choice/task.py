@@ -60,16 +60,20 @@ class Choice(SequencesTask):
         """Packed pairs of context and choice."""
         counts = np.array([len(example.choices) for example in examples])
         first = tokenizer.tokenize([example.context for example in examples])
-        first = tf.gather(first[:, : self.max_length], np.repeat(np.arange(len(examples)), counts))
+        first = tf.gather(
+            first[:, : self.max_seq_length], np.repeat(np.arange(len(examples)), counts)
+        )
         second = tokenizer.tokenize([_full(e, choice) for e in examples for choice in e.choices])
-        packed = packing.pack(tokenizer, first, second, self.max_length)
-        cut = first.row_lengths() + second.row_lengths() + tokenizer.overhead[1] > self.max_length
+        packed = packing.pack(tokenizer, first, second, self.max_seq_length)
+        cut = (
+            first.row_lengths() + second.row_lengths() + tokenizer.overhead[1] > self.max_seq_length
+        )
         columns = self.sequence_columns(packed, counts)
         if have_labels(examples):
             columns["labels"] = FeatureColumn.of(np.array([example.label for example in examples]))
         number = int(tf.reduce_sum(tf.cast(cut, tf.int32)))
         return Features(
-            columns, {f"choices longer than --max_length={self.max_length}, cut": number}
+            columns, {f"choices longer than --max_seq_length={self.max_seq_length}, cut": number}
         )
 
     def assemble(self, features: Features, rows: np.ndarray, size: int) -> Batch:
@@ -119,9 +123,9 @@ class Choice(SequencesTask):
         rows = tf.repeat(tf.range(shape[0]), shape[1])
         tokenize = model.tokenizer.functions.tokenize
         # Cut first: a context is repeated for each choice.
-        first = tf.gather(tokenize(inputs["context"])[:, : self.max_length], rows)
+        first = tf.gather(tokenize(inputs["context"])[:, : self.max_seq_length], rows)
         second = tokenize(tf.reshape(choices, [-1]))
-        packed = packing.pack(model.tokenizer, first, second, self.max_length)
+        packed = packing.pack(model.tokenizer, first, second, self.max_seq_length)
         return Prepared(model.padded(packed), {"present": choices != ""})
 
     def requests(self, examples: Examples) -> dict[str, Any]:

@@ -31,7 +31,7 @@ def inspect(
     reading = reader.read(task, example)
     sequence, *others = reading.sequences
     logits = [np.mean(reading.logits, 0)]
-    notes = inspection.cut_notes(task.max_length, sequence)
+    notes = inspection.cut_notes(task.max_seq_length, sequence)
     if others:
         windows = len(reading.sequences)
         notes = (f"This is the first of {windows} windows; the answer is the mean of all.", *notes)

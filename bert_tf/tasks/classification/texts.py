@@ -40,7 +40,7 @@ class TextTask(SequencesTask):
 
     Attributes:
       windows: how many windows of a single text are read at most, if it is longer than
-        `max_length`; the logits of a text are the means of those of its windows.
+        `max_seq_length`; the logits of a text are the means of those of its windows.
       pair: whether examples are pairs, found in the training data; None: unknown, of a model of
         another program.
       symmetric: whether it means nothing which text of a pair comes first.
@@ -71,7 +71,7 @@ class TextTask(SequencesTask):
             if self.windows > 1 and example.text_b is not None:
                 raise InputError(
                     f"{example.place}: --windows={self.windows} is for single texts, and this is a "
-                    "pair; leave it out, or raise --max_length."
+                    "pair; leave it out, or raise --max_seq_length."
                 )
             if self.pair not in (None, example.text_b is not None):
                 has, takes = ("single texts", "pairs") if self.pair else ("pairs", "single texts")
@@ -88,16 +88,19 @@ class TextTask(SequencesTask):
         if self.windows > 1:
             tokens = tokenizer.tokenize(first)
             packed, row, cut = packing.cut_into_windows(
-                tokenizer, tokens, self.max_length, self.windows
+                tokenizer, tokens, self.max_seq_length, self.windows
             )
             columns = self.sequence_columns(packed, np.bincount(row.numpy()))
         else:
-            packed, lengths = packing.pack_texts(tokenizer, first, second, self.max_length)
+            packed, lengths = packing.pack_texts(tokenizer, first, second, self.max_seq_length)
             columns = packed_columns(packed)
-            cut = lengths > self.max_length
+            cut = lengths > self.max_seq_length
         if have_labels(examples):
             columns["labels"] = self.label_column(examples)
-        limit, remedy = f"--max_length={self.max_length}", "raise it" if pair else "see --windows"
+        limit, remedy = (
+            f"--max_seq_length={self.max_seq_length}",
+            "raise it" if pair else "see --windows",
+        )
         if self.windows > 1:
             limit, remedy = f"{limit} and --windows={self.windows}", "raise them"
         return Features(columns, {f"texts longer than {limit}, cut ({remedy})": int(np.sum(cut))})
@@ -160,11 +163,11 @@ class TextTask(SequencesTask):
             tokens = [model.tokenizer.functions.tokenize(texts[name]) for name in names]
             if self.windows > 1:
                 packed, row, _ = packing.cut_into_windows(
-                    model.tokenizer, tokens[0], self.max_length, self.windows
+                    model.tokenizer, tokens[0], self.max_seq_length, self.windows
                 )
                 return Prepared(model.padded(packed), {"row": row, "batch": tokens[0].nrows()})
             second = tokens[1] if len(tokens) > 1 else None
-            packed = packing.pack(model.tokenizer, tokens[0], second, self.max_length)
+            packed = packing.pack(model.tokenizer, tokens[0], second, self.max_seq_length)
             return Prepared(model.padded(packed), {})
 
         def logits(results: Sequence[Any], state: Tensors) -> Any:
@@ -182,7 +185,7 @@ class TextTask(SequencesTask):
                 pack,
                 model.logits,
                 finish,
-                plain=None if self.windows > 1 else PlainTexts(names, self.max_length),
+                plain=None if self.windows > 1 else PlainTexts(names, self.max_seq_length),
             ),
             model.ids_signature(self.name, finish, pair=len(names) > 1),
             Signature(

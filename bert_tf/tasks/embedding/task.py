@@ -135,13 +135,15 @@ class Embedding(SequencesTask):
         """A row for each example: its texts one after the other, and the length of each."""
         texts = [self._texts(example) for example in examples]
         packed, lengths = packing.pack_texts(
-            tokenizer, [text for row in texts for text in row], None, self.max_length
+            tokenizer, [text for row in texts for text in row], None, self.max_seq_length
         )
         columns = self.sequence_columns(packed, np.array(list(map(len, texts))))
         if have_labels(examples):
             columns["labels"] = FeatureColumn.of(self._targets(examples))
-        cut = int(tf.reduce_sum(tf.cast(lengths > self.max_length, tf.int32)))
-        return Features(columns, {f"texts longer than --max_length={self.max_length}, cut": cut})
+        cut = int(tf.reduce_sum(tf.cast(lengths > self.max_seq_length, tf.int32)))
+        return Features(
+            columns, {f"texts longer than --max_seq_length={self.max_seq_length}, cut": cut}
+        )
 
     def _texts(self, example: EmbeddingExample) -> tuple[str, ...]:
         """The texts of a row; in training, a text alone is its own pair."""
@@ -185,7 +187,7 @@ class Embedding(SequencesTask):
 
         def pack(inputs: Tensors) -> Prepared:
             tokens = model.tokenizer.functions.tokenize(inputs["text"])
-            packed = packing.pack(model.tokenizer, tokens, None, self.max_length)
+            packed = packing.pack(model.tokenizer, tokens, None, self.max_seq_length)
             return Prepared(model.padded(packed), {})
 
         def finish(results: Sequence[Any], state: Tensors) -> dict[str, Any]:
@@ -200,7 +202,7 @@ class Embedding(SequencesTask):
                 pack,
                 model.logits,
                 finish,
-                plain=PlainTexts(("text",), self.max_length),
+                plain=PlainTexts(("text",), self.max_seq_length),
             ),
             model.ids_signature(self.name, finish, pair=False),
         ]

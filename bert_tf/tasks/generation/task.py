@@ -100,10 +100,10 @@ class Generation(Task):
             packed, lengths = packing.pack_texts(tokenizer, texts, None, most)
             return packed, int((lengths.numpy() > most).sum())
 
-        most = self.max_length
+        most = self.max_seq_length
         packed, cut = pack([example.source for example in examples], most)
         columns = packed_columns(packed)
-        counts = {f"sources longer than --max_length={most}, cut": cut}
+        counts = {f"sources longer than --max_seq_length={most}, cut": cut}
         if have_labels(examples):
             most = self.max_target_length
             packed, cut = pack([example.truth for example in examples], most)

@@ -59,7 +59,7 @@ class ServedSpans(Task):
             model.tokenizer,
             functions.tokenize(inputs["question"]),
             tokens,
-            self.max_length,
+            self.max_seq_length,
             self.stride,
             self.max_question,
         )

@@ -101,7 +101,7 @@ class SpanTask(ServedSpans):
         """Windows, the bytes of their tokens, and start and end where known."""
         parts: dict[str, list[Any]] = {}
         labelled = have_labels(examples)
-        sizes = WindowSizes(self.max_length, self.stride, self.max_question)
+        sizes = WindowSizes(self.max_seq_length, self.stride, self.max_question)
         for first in range(0, len(examples), _CHUNK):
             chunk = examples[first : first + _CHUNK]
             for name, value in chunk_features(sizes, chunk, first, tokenizer, labelled).items():
@@ -314,7 +314,7 @@ def _squad(version: int) -> SpanTask:
         lambda path, split, labelled, names, skipped: _read_squad(path, names),
         named_columns=False,
     )
-    return SpanTask(f"squad{version}", files, max_length=384, allow_null=version == 2)
+    return SpanTask(f"squad{version}", files, max_seq_length=384, allow_null=version == 2)
 
 
-TASKS = (_squad(1), _squad(2), SpanTask("span", TaskFiles.of_user(_read), max_length=384))
+TASKS = (_squad(1), _squad(2), SpanTask("span", TaskFiles.of_user(_read), max_seq_length=384))

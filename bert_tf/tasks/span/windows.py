@@ -15,7 +15,7 @@ from pipelines.tokenizers.base import Tokenizer
 class WindowSizes(NamedTuple):
     """Sizes of windows in tokens, as `packing.slide` takes them."""
 
-    max_length: int
+    max_seq_length: int
     stride: int
     max_question: int
 

@@ -40,7 +40,7 @@ def inspect(task: Tagging, texts: Sequence[str], reader: Reader) -> InspectedAns
     if len(tags) < len(words):
         notes.append(
             f"The first {len(tags)} of {len(words)} words are shown, which fit "
-            f"{task.max_length} tokens; the others are in further sequences."
+            f"{task.max_seq_length} tokens; the others are in further sequences."
         )
     return InspectedAnswer(
         reading.sequences[0],

@@ -25,7 +25,7 @@ class TagsPrediction(NamedTuple):
 class ServedTagging(LabelTask):
     """What an exported model does: words, their tags, and their places in the text.
 
-    Texts longer than `max_length` are cut between words into several sequences.
+    Texts longer than `max_seq_length` are cut between words into several sequences.
     """
 
     def signatures(self, model: ServedModel) -> list[Signature]:
@@ -55,7 +55,7 @@ class ServedTagging(LabelTask):
         """Splits text at white space and punctuation, as the tokenizer does."""
         pieces, starts, ends, begins = model.tokenizer.functions.tokenize_by_word(text)
         is_first = begins.flat_values
-        runs = packing.cut_words(model.tokenizer, pieces, is_first, self.max_length)
+        runs = packing.cut_words(model.tokenizer, pieces, is_first, self.max_seq_length)
         first = tf.where(is_first)[:, 0]
         # A word ends where its last piece does: before the next word's first, or at the end.
         next_first = tf.concat([first, [tf.size(pieces.flat_values, tf.int64)]], 0)[1:]
@@ -93,7 +93,7 @@ class ServedTagging(LabelTask):
         present = flat != ""
         row = tf.boolean_mask(tf.repeat(tf.range(shape[0], dtype=tf.int64), shape[1]), present)
         words = tf.boolean_mask(flat, present)
-        runs = cut(model.tokenizer, words, row, shape[0], self.max_length)
+        runs = cut(model.tokenizer, words, row, shape[0], self.max_seq_length)
         return _prepared(model, runs, present=tf.reshape(present, shape))
 
     def _tags_of_words(self, results: Sequence[tf.Tensor], state: Tensors) -> Tensors:
@@ -146,7 +146,7 @@ def cut(
     words: tf.Tensor | Sequence[str],
     text: tf.Tensor | np.ndarray,
     texts: tf.Tensor | int,
-    max_length: int,
+    max_seq_length: int,
 ) -> Runs:
     """Cuts texts, given by their words, into sequences of whole words.
 
@@ -157,7 +157,7 @@ def cut(
       words: string [words], those of all texts one after the other.
       text: int64 [words], the text of each, ascending.
       texts: how many there are.
-      max_length: tokens of a sequence, special ones included.
+      max_seq_length: tokens of a sequence, special ones included.
     """
     pieces = tokenizer.tokenize_words(words)
     lost = tf.cast(pieces.row_lengths() == 0, tf.int64)
@@ -169,7 +169,7 @@ def cut(
     first = pieces.row_starts()
     total = tf.size(pieces.flat_values, tf.int64)
     is_first = tf.scatter_nd(first[:, tf.newaxis], tf.ones_like(first), [total]) > 0
-    return packing.cut_words(tokenizer, by_text, is_first, max_length)
+    return packing.cut_words(tokenizer, by_text, is_first, max_seq_length)
 
 
 def _prepared(model: ServedModel, runs: Runs, **state: tf.Tensor) -> Prepared:

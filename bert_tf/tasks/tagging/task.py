@@ -37,7 +37,7 @@ _CONTEXT = 12  # words shown on each side of a mistake
 class Tagging(ServedTagging):
     """A tag for each word.
 
-    A row of features is a sentence, or a part of one that is longer than `max_length`.
+    A row of features is a sentence, or a part of one that is longer than `max_seq_length`.
 
     Attributes:
       document_context: whether a sequence is filled up with the sentences around its own, as far
@@ -112,7 +112,7 @@ class Tagging(ServedTagging):
         counts = [len(example.words) for example in examples]
         example_of_word = np.repeat(np.arange(len(examples)), counts)
         flat = [word for example in examples for word in example.words]
-        runs = cut(tokenizer, flat, example_of_word, len(examples), self.max_length)
+        runs = cut(tokenizer, flat, example_of_word, len(examples), self.max_seq_length)
         packed, row, position = runs.packed, runs.row.numpy(), runs.position.numpy()
         splits = np.searchsorted(row, np.arange(packed.word_ids.nrows() + 1))
         owner = example_of_word[splits[:-1]]  # the example of each row
@@ -120,9 +120,9 @@ class Tagging(ServedTagging):
             alone, first = tokenizer.overhead[0], int(tokenizer.framed)
             rows = [ids[first : len(ids) + first - alone] for ids in packed.word_ids.numpy()]
             documents = np.array([examples[index].document for index in owner])
-            rows, shifts = _add_context(rows, documents, self.max_length - alone)
+            rows, shifts = _add_context(rows, documents, self.max_seq_length - alone)
             wider = tf.RaggedTensor.from_row_lengths(np.concatenate(rows), list(map(len, rows)))
-            packed = packing.pack(tokenizer, wider, None, self.max_length)
+            packed = packing.pack(tokenizer, wider, None, self.max_seq_length)
             position = position + shifts[row]
         columns = packed_columns(packed) | {
             "firsts": FeatureColumn(position, splits),
@@ -132,7 +132,8 @@ class Tagging(ServedTagging):
             columns["labels"] = FeatureColumn(self.label_values(examples), splits)
         longer = len(owner) - len(set(owner))
         return Features(
-            columns, {f"sentences longer than --max_length={self.max_length}, in parts": longer}
+            columns,
+            {f"sentences longer than --max_seq_length={self.max_seq_length}, in parts": longer},
         )
 
     def batch_labels(self, features: Features, rows: np.ndarray, size: int, length: int) -> Batch:

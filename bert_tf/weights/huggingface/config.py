@@ -158,7 +158,7 @@ def read_task(
     if shape == "regression":
         found |= _reranker(values, path)
     if shape != "span":  # whose windows do not depend on the length of the model
-        found["max_length"] = sentence_transformers.max_length(path, longest)
+        found["max_seq_length"] = sentence_transformers.max_seq_length(path, longest)
     return found, units
 
 

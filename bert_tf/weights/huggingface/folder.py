@@ -101,7 +101,7 @@ def read(path: str) -> Bundle:
     weights = _modernize(_load_weights(path))
     prefix = family.prefix if any(name.startswith(family.prefix) for name in weights) else ""
     weights = _untie(weights, family, prefix, path)
-    task, units = configs.read_task(values, weights, family, config.max_length, path)
+    task, units = configs.read_task(values, weights, family, config.max_seq_length, path)
     task = _described(task, path) if task else next(iter(own.tasks_without_head(path)), None)
     architecture = family.architecture(values)
     if architecture.head and not architecture.biased:
@@ -207,9 +207,9 @@ def _with_pooling(model: Bundle) -> Bundle:
         return model
     if not model.tasks:
         return dataclasses.replace(model, tasks=(theirs,))
-    ours, other = (tasks.load(task, model.config.max_length) for task in (model.task(), theirs))
-    if (ours.head, ours.max_length, model.task().get("normalize", True)) != (
-        *(other.head, other.max_length, theirs["normalize"]),
+    ours, other = (tasks.load(task, model.config.max_seq_length) for task in (model.task(), theirs))
+    if (ours.head, ours.max_seq_length, model.task().get("normalize", True)) != (
+        *(other.head, other.max_seq_length, theirs["normalize"]),
     ):
         raise InputError(
             f"{model.place}: {own.TASKS} and the files of sentence-transformers make different "

@@ -32,7 +32,7 @@ _POOLING = {
     f"{_FLAG}mean_tokens": Pooling.MEAN,
     f"{_FLAG}max_tokens": Pooling.MAX,
 }
-_LEAST = 8  # tokens, as for --max_length
+_LEAST = 8  # tokens, as for --max_seq_length
 _KEEPS_SPACE = (5, 4)  # the first version that does not strip texts
 _MODULE_KEYS = Keys(frozenset(["path", "type"]), frozenset(["idx", "name"]))
 _LENGTH_KEYS = Keys(
@@ -101,7 +101,7 @@ def _encoder_path(folder: str) -> str:
     return modules[0]["path"] if modules else ""
 
 
-def max_length(folder: str, longest: int) -> int:
+def max_seq_length(folder: str, longest: int) -> int:
     """The maximum number of tokens that a folder states for a text, at most `longest`.
 
     Raises:
@@ -184,8 +184,8 @@ def read(model: Bundle) -> dict[str, Any] | None:
             f"{path}: texts are made lower case before they are tokenized (do_lower_case), which "
             "the tokenizer does not do."
         )
-    most = max_length(folder, model.config.max_length)
-    task = tasks.make(embedding.SHAPE.default_kind, max_length=most, head=head)
+    most = max_seq_length(folder, model.config.max_seq_length)
+    task = tasks.make(embedding.SHAPE.default_kind, max_seq_length=most, head=head)
     return json_files.as_json(task.describe() | {"normalize": names == _NAMES})
 
 
@@ -237,7 +237,7 @@ def write(model: Bundle, folder: str) -> None:
     chosen = HeadConfig.from_dict(task.get("head", {}), "the head").pooling
     pooling: dict[str, Any] = {name: value == chosen for name, value in _POOLING.items()}
     pooling["word_embedding_dimension"] = config.hidden_size
-    length = {"max_seq_length": task["max_length"], "do_lower_case": False}
+    length = {"max_seq_length": task["max_seq_length"], "do_lower_case": False}
     for path, _ in _MODULES[1 : len(modules)]:
         files.gfile.makedirs(f"{folder}/{path}")
     json_files.write(f"{folder}/1_Pooling/config.json", pooling)

@@ -131,7 +131,7 @@ def write(model: Bundle, folder: str) -> None:
         if not settings.get("typed", vocabulary.typed):
             found["model_input_names"] = ["input_ids", "attention_mask"]
         tokens = {name: ROLES[role] for name, role in TEXT_ROLES.items()}
-    length = {"model_max_length": model.config.max_length}
+    length = {"model_max_length": model.config.max_seq_length}
     json_files.write(f"{folder}/{CONFIG}", found | length | tokens)
 
 

@@ -92,7 +92,7 @@ def _vocabulary(tmp_path):
     corpus = write_corpus(tmp_path / "corpus.txt", documents=12, sentences=30)
     path = f"{tmp_path}/vocab.txt"
     return CommandRun(
-        "vocab.txt", ("learn-vocabulary", f"--input={corpus}", f"--output={path}"), path
+        "vocab.txt", ("learn-vocabulary", f"--corpus={corpus}", f"--output={path}"), path
     )
 
 

@@ -36,8 +36,10 @@ def model(tmp_path_factory) -> str:
         type_vocab_size=1, model_type="roberta", position_offset=2,
     )  # fmt: skip
     found = [
-        dataclasses.replace(tasks.make("squad1", "qa"), max_length=64, stride=20),
-        dataclasses.replace(tasks.make("tagging", "tags"), max_length=64, labels=("A", "B", "C")),
+        dataclasses.replace(tasks.make("squad1", "qa"), max_seq_length=64, stride=20),
+        dataclasses.replace(
+            tasks.make("tagging", "tags"), max_seq_length=64, labels=("A", "B", "C")
+        ),
     ]
     shapes = parameter_shapes(config, [(task.name, task.units) for task in found])
     rng = np.random.default_rng(0)

@@ -79,7 +79,7 @@ def test_exports_have_the_scores_that_were_reported(tmp_path):
 def test_a_tokenizer_gives_what_the_export_makes_of_texts(folders, predictor):
     tokenizer = weights.read(folders["same"]).tokenizer()
     texts, pairs = exported.TEXTS, exported.TEXTS[::-1]
-    inputs = tokenizer(texts, pairs, max_length=exported.MAX_LENGTH)
+    inputs = tokenizer(texts, pairs, max_seq_length=exported.MAX_LENGTH)
     found = predictor("same_ids", **{name: value.numpy() for name, value in inputs.items()})
     wanted = predictor("same", text_a=texts, text_b=pairs)
     assert found["label"].tolist() == wanted["label"].tolist()

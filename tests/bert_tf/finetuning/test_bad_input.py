@@ -66,7 +66,7 @@ def test_bad_requests_are_named(tmp_path, init):
             ["--learning_rate=fast"],
             "--learning_rate=fast: it must be numbers separated by commas, each above 0",
         ),
-        (["--max_length=100"], "exceed the model's 64 positions"),
+        (["--max_seq_length=100"], "exceed the model's 64 positions"),
         ([f"--init={tmp_path}"], "has no model of a known format"),
         (["--document_context"], "--document_context does not apply to the task classification"),
     ):

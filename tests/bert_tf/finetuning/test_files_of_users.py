@@ -25,7 +25,7 @@ def _news(path, count, seed):
 def _tune(init, output, *flags):
     return commands.run(
         "finetune", f"--init={init}", f"--output={output}", f"--cache={output.parent}/cache",
-        "--batch_size=16", "--learning_rate=2e-3", "--max_length=40", "--precision=float32",
+        "--batch_size=16", "--learning_rate=2e-3", "--max_seq_length=40", "--precision=float32",
         "--dropout=0", *flags,
     )  # fmt: skip
 

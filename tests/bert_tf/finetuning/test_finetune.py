@@ -86,9 +86,9 @@ def test_tagging(tmp_path, init):
 
 
 def test_sentences_beyond_the_window_get_all_their_tags(tmp_path, init):
-    report, output = tune(tmp_path, init, "tagging", make_tags, max_length=8, epochs=4.0)
+    report, output = tune(tmp_path, init, "tagging", make_tags, max_seq_length=8, epochs=4.0)
     assert report["metrics"]["median"]["f1"] > 0.9
-    assert report["notes"]["tagging"]["sentences longer than --max_length=8, in parts"] > 100
+    assert report["notes"]["tagging"]["sentences longer than --max_seq_length=8, in parts"] > 100
     dev = open(f"{tmp_path}/data/dev.txt").read().split("\n")
     guesses = open(f"{output}/predictions.dev.txt").read().split("\n")
     assert [line.split()[:1] for line in guesses if line] == [
@@ -102,7 +102,7 @@ def test_document_context_keeps_words_and_tags_together(tmp_path, init):
 
 
 def test_spans_in_sliding_windows(tmp_path, init):
-    report, output = tune(tmp_path, init, "squad1", make_spans, max_length=24, epochs=8.0)
+    report, output = tune(tmp_path, init, "squad1", make_spans, max_seq_length=24, epochs=8.0)
     assert report["metrics"]["median"]["exact"] > 0.9
     assert report["notes"]["squad1"]["further windows of long contexts"] > 20
     answers = json.load(open(f"{output}/predictions.json"))

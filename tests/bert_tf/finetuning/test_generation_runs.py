@@ -29,7 +29,7 @@ def data(tmp_path_factory):
 def _flags(bart, data, output, *more):
     return [
         TASKS, f"--data={data}", f"--init={bart}", f"--output={output}", "--epochs=1",
-        "--batch_size=16", "--learning_rate=1e-3", "--max_length=40", "--max_target_length=8",
+        "--batch_size=16", "--learning_rate=1e-3", "--max_seq_length=40", "--max_target_length=8",
         "--precision=float32", *more,
     ]  # fmt: skip
 

@@ -124,7 +124,7 @@ def test_rows_without_labels_are_named(tmp_path):
 
 
 def test_long_questions_leave_room_for_the_context(tokens):
-    task = dataclasses.replace(tasks.make("squad2"), max_length=24)
+    task = dataclasses.replace(tasks.make("squad2"), max_seq_length=24)
     example = SpanExample("1", "here", "what is it? " * 40, "the layer reads. " * 10)
     features = task.features([example], tokens)
     covered = {
@@ -136,7 +136,7 @@ def test_long_questions_leave_room_for_the_context(tokens):
 def test_tasks_of_other_programs_are_known_by_their_names():
     description = {"name": "mrpc", "shape": "classification", "labels": ["0", "1"]}
     task = tasks.load(description, longest=64)
-    assert task.pair and task.max_length == 64 and task.metric_names == ("accuracy", "f1")
+    assert task.pair and task.max_seq_length == 64 and task.metric_names == ("accuracy", "f1")
     # A name that here means another shape of task is a name only.
     assert tasks.load({"name": "mrpc", "shape": "span", "labels": []}).kind == "span"
 
@@ -239,14 +239,16 @@ def test_pairs_and_single_texts_do_not_mix(tmp_path, tokens):
         task_data.load(request, settings, tokens)
 
 
-@pytest.mark.parametrize("max_length", [8, 64])
-def test_tokens_per_word_are_those_of_whole_texts(tmp_path, tokens, caplog, max_length):
+@pytest.mark.parametrize("max_seq_length", [8, 64])
+def test_tokens_per_word_are_those_of_whole_texts(tmp_path, tokens, caplog, max_seq_length):
     caplog.set_level("INFO", logger="absl")
     (tmp_path / "train.tsv").write_text(
         "text\tlabel\n" + "".join(f"{'the layer ' * 10}\t{i % 2}\n" for i in range(20))
     )
     request = TaskRequest("classification", "mood", str(tmp_path / "train.tsv"))
-    task_data.load(request, FineTuningSettings((request,), "none", max_length=max_length), tokens)
+    task_data.load(
+        request, FineTuningSettings((request,), "none", max_seq_length=max_seq_length), tokens
+    )
     pieces = len(tokens.tokenize(["the layer"]).to_list()[0])
     assert f"{pieces / 2:.2f} tokens per word, 0.00 % of them unknown" in caplog.text
 

@@ -40,7 +40,7 @@ def model():
 def _generator(model, tokenizer, **settings):
     decoder = CausalDecoder(model.encoder, model.token_logits)
     settings = GenerationSettings(**{"max_new_tokens": 9, **settings})
-    return TextGenerator(decoder, tokenizer, model.config.max_length, settings)
+    return TextGenerator(decoder, tokenizer, model.config.max_seq_length, settings)
 
 
 def test_long_prompts_lose_their_beginning_and_empty_ones_are_a_separator(model, tokenizer):

@@ -79,7 +79,7 @@ def test_roberta_has_the_published_sizes(name, parameters):
     width = config.hidden_size
     # As transformers counts them, without the pooler.
     assert BertEncoder.unallocated(config).parameters == parameters + width * width + width
-    assert config.max_length == 512
+    assert config.max_seq_length == 512
 
 
 def test_segments_need_types_to_tell_them_apart_unless_there_are_none():

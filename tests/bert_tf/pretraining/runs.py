@@ -22,6 +22,6 @@ def run(*arguments):
 
 def write_examples(corpus, vocab, output, *extra):
     commands.done(
-        "write-examples", f"--input={corpus}", f"--vocab={vocab}", f"--output={output}",
+        "write-examples", f"--corpus={corpus}", f"--vocab={vocab}", f"--output={output}",
         "--dupe_factor=1", "--workers=1", *extra,
     )  # fmt: skip

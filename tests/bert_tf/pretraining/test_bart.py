@@ -35,7 +35,7 @@ def bart(corpus_path, tmp_path_factory):
     """The command of a run of a BART, and its folder."""
     folder = tmp_path_factory.mktemp("bart")
     commands.done(
-        "learn-vocabulary", f"--input={corpus_path}", f"--output={folder}/v", "--kind=byte_bpe",
+        "learn-vocabulary", f"--corpus={corpus_path}", f"--output={folder}/v", "--kind=byte_bpe",
         "--vocab_size=300",
     )  # fmt: skip
     write_examples(
@@ -69,7 +69,7 @@ def writer(bart, pairs, tmp_path_factory):
     commands.done(
         "finetune", "--task=generation", f"--data={pairs}", f"--init={bart[1]}/run",
         f"--output={folder}/m", f"--cache={folder}/cache", "--epochs=16", "--batch_size=8",
-        "--max_length=24", "--max_target_length=10", "--learning_rate=3e-3",
+        "--max_seq_length=24", "--max_target_length=10", "--learning_rate=3e-3",
         "--evaluations=0",
     )  # fmt: skip
     return f"{folder}/m"
@@ -110,7 +110,7 @@ def test_a_bart_restores_texts(bart):
 
 def test_what_a_bart_is_not(bart, vocab_path, corpus_path, tmp_path):
     run, folder = bart
-    scored = commands.run("perplexity", f"--model={folder}/run", f"--input={corpus_path}")
+    scored = commands.run("perplexity", f"--model={folder}/run", f"--corpus={corpus_path}")
     assert "only left-to-right models (GPT) have a perplexity" in commands.error_of(scored)
     words = [f"--model={config_of('bert', tmp_path, vocab_size=300)}" if "--model" in w else w
              for w in run]  # fmt: skip
@@ -124,7 +124,7 @@ def test_a_model_without_a_decoder_writes_no_texts(pairs, tmp_path):
     error = commands.error_of(
         commands.run(
             "finetune", "--task=generation", f"--data={pairs}", f"--init={tmp_path}/init",
-            f"--output={tmp_path}/m", f"--cache={tmp_path}/cache", "--max_length=24",
+            f"--output={tmp_path}/m", f"--cache={tmp_path}/cache", "--max_seq_length=24",
             "--max_target_length=10",
         )
     )  # fmt: skip
@@ -240,7 +240,7 @@ def test_what_tasks_that_write_texts_cannot(words, message, bart, pairs, writer,
     command_, *flags = words
     given = {
         "finetune": [
-            "--task=generation", f"--data={pairs}", f"--init={bart[1]}/run", "--max_length=24",
+            "--task=generation", f"--data={pairs}", f"--init={bart[1]}/run", "--max_seq_length=24",
             f"--cache={tmp_path}/cache", f"--output={tmp_path}/m",
             *([] if "--max_target_length=65" in flags else ["--max_target_length=10"]),
         ],

@@ -30,7 +30,7 @@ _error = commands.error_of
 def words(corpus_path, tmp_path_factory):
     """A vocabulary of the words of the corpus."""
     path = str(tmp_path_factory.mktemp("words") / "v")
-    commands.done("learn-vocabulary", f"--input={corpus_path}", f"--output={path}", "--kind=word")
+    commands.done("learn-vocabulary", f"--corpus={corpus_path}", f"--output={path}", "--kind=word")
     return path
 
 
@@ -163,7 +163,7 @@ def test_texts_are_classified_and_embedded(init, tmp_path):
     (tmp_path / "texts.txt").write_text("The model.\nThe token reads.\n")
     commands.done(
         "embed", f"--model={init}", f"--input={tmp_path}/texts.txt",
-        f"--output={tmp_path}/vectors.npy", "--layer=0,1,2",
+        f"--output={tmp_path}/vectors.npy", "--layers=0,1,2",
     )  # fmt: skip
     assert np.load(tmp_path / "vectors.npy").shape == (2, 3 * 64)
 
@@ -189,7 +189,7 @@ def test_another_vocabulary_is_known_by_its_characters(finished, tmp_path):
 def test_goes_on_from_another_run(finished, examples, tmp_path):
     process = commands.done(
         *command(examples, "elmo-debug", tmp_path / "o", "--steps=5"),
-        f"--init_checkpoint={finished}",
+        f"--init={finished}",
     )
     assert "lacks" not in process.stderr
     first = json.loads((tmp_path / "o" / "history.jsonl").read_text().splitlines()[0])

@@ -71,18 +71,18 @@ def test_positions_of_a_roberta_follow_the_padding(corpus_path, vocab_path, tmp_
     settings = PretrainingSettings(phases=phases, model="roberta-debug")
     config = inputs.model_config(settings, inputs.open_data(settings))
     assert config.position_offset == 1
-    assert config.max_length == BertConfig.named("roberta-debug").max_length
+    assert config.max_seq_length == BertConfig.named("roberta-debug").max_seq_length
 
 
 def test_an_elmo_takes_sequences_of_any_length(corpus_path, vocab_path, tmp_path):
     words = str(tmp_path / "words")
-    commands.done("learn-vocabulary", f"--input={corpus_path}", f"--output={words}", "--kind=word")
+    commands.done("learn-vocabulary", f"--corpus={corpus_path}", f"--output={words}", "--kind=word")
     flags = ("--objective=bidirectional_lm", "--max_seq_length=600")
     write_examples(corpus_path, words, tmp_path / "long", *flags)
     phases = (Phase(f"{tmp_path}/long", 2, 8),)
     settings = PretrainingSettings(phases=phases, model="elmo-debug")
     config = inputs.model_config(settings, inputs.open_data(settings))
-    assert config.max_length == 600
+    assert config.max_seq_length == 600
 
 
 @pytest.mark.parametrize(

@@ -106,7 +106,7 @@ def test_a_model_without_a_generator_is_refused(electra, tmp_path):
 
 def test_an_albert_with_sentencepiece_and_sentence_order(corpus_path, tmp_path):
     commands.done(
-        "learn-vocabulary", f"--input={corpus_path}", f"--output={tmp_path}/v",
+        "learn-vocabulary", f"--corpus={corpus_path}", f"--output={tmp_path}/v",
         "--kind=sentencepiece", "--vocab_size=200",
     )  # fmt: skip
     write_examples(
@@ -132,7 +132,7 @@ def gpt(corpus_path, tmp_path_factory):
     """The command of a run of a GPT, and its folder."""
     folder = tmp_path_factory.mktemp("gpt")
     commands.done(
-        "learn-vocabulary", f"--input={corpus_path}", f"--output={folder}/v", "--kind=bpe",
+        "learn-vocabulary", f"--corpus={corpus_path}", f"--output={folder}/v", "--kind=bpe",
         "--vocab_size=200",
     )  # fmt: skip
     write_examples(
@@ -154,7 +154,7 @@ def test_a_gpt_writes_texts(gpt, corpus_path):
     first, again = (commands.done(*said, "--temperature=1", "--seed=5").stdout for _ in range(2))
     assert first == again and first.startswith("the ")
     assert commands.done(*said, "--beams=3").stdout.startswith("the ")
-    scored = commands.done("perplexity", f"--model={folder}", f"--input={corpus_path}").stdout
+    scored = commands.done("perplexity", f"--model={folder}", f"--corpus={corpus_path}").stdout
     assert 1 < float(scored.split("perplexity ")[1].split()[0]) < 150
     predictor = Predictor(f"{folder}/saved_model")
     texts = ["the", "a small", ""]

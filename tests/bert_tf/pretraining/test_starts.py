@@ -48,7 +48,7 @@ def foreign(finished, tmp_path):
 
 def test_a_run_can_begin_with_the_weights_of_another(finished, tfrecords, model_path, tmp_path):
     checkpoint = finished / "checkpoints" / "checkpoint-00000060"
-    flags = ("--steps=5", f"--init_checkpoint={checkpoint}")
+    flags = ("--steps=5", f"--init={checkpoint}")
     process = run(tfrecords, model_path, tmp_path / "o", *flags)
     assert process.returncode == 0, process.stderr[-3000:]
     first = json.loads((tmp_path / "o" / "history.jsonl").read_text().splitlines()[0])
@@ -83,10 +83,10 @@ def test_a_checkpoint_of_a_run_that_has_not_ended_is_read(finished, tmp_path, tf
 @pytest.mark.parametrize(
     ("settings", "start"),
     [
-        (PretrainingSettings(_PHASES), "from it: --init_checkpoint=c, with"),
+        (PretrainingSettings(_PHASES), "from it: --init=c, with"),
         (
             PretrainingSettings(_PHASES, sinusoidal_positions=True),
-            "from it: --init_checkpoint=c --sinusoidal_positions=false, with",
+            "from it: --init=c --sinusoidal_positions=false, with",
         ),
         (DistillationSettings(_PHASES), "with"),
     ],
@@ -101,7 +101,7 @@ def test_what_to_do_after_a_divergence_can_be_done(settings, start):
 
 
 def test_first_weights_must_be_of_the_same_computation(foreign, tfrecords, model_path, tmp_path):
-    flag = f"--init_checkpoint={foreign}"
+    flag = f"--init={foreign}"
     process = run(tfrecords, model_path, tmp_path / "o", "--steps=5", flag)
     assert "hidden_act is gelu_erf, but gelu in the run; use --model with" in _error(process)
 
@@ -150,7 +150,7 @@ def test_first_weights_can_be_asked_for(tfrecords, model_path, tmp_path):
     expected = first_weights.sinusoids(64, 32, 0.1)
     np.testing.assert_allclose(found["encoder/embeddings/position_embeddings"], expected, atol=1e-6)
     assert np.std(found["encoder/embeddings/word_embeddings"]) == pytest.approx(0.088, rel=0.05)
-    flags = ("--sinusoidal_positions", f"--init_checkpoint={tmp_path / 'o'}")
+    flags = ("--sinusoidal_positions", f"--init={tmp_path / 'o'}")
     assert "has no effect with" in _error(run(tfrecords, model_path, tmp_path / "p", *flags))
 
 
@@ -206,7 +206,7 @@ def test_what_does_not_go_with_minutes_is_told(flags, told, tfrecords, model_pat
 
 
 def test_a_start_that_failed_can_be_corrected(foreign, tfrecords, model_path, tmp_path):
-    flag = f"--init_checkpoint={foreign}"
+    flag = f"--init={foreign}"
     assert run(tfrecords, model_path, tmp_path / "o", "--steps=5", flag).returncode == 2
     assert (tmp_path / "o" / "run.json").exists()
     done = run(tfrecords, model_path, tmp_path / "o", "--steps=4")
@@ -217,7 +217,7 @@ def test_a_start_that_failed_can_be_corrected(foreign, tfrecords, model_path, tm
 
 def test_sizes_are_those_of_the_model_that_the_run_begins_with(finished, tfrecords, tmp_path):
     arguments = [a for a in command(tfrecords, "", tmp_path / "o") if "--model=" not in a]
-    done = commands.run(*arguments, "--steps=3", f"--init_checkpoint={finished}")
+    done = commands.run(*arguments, "--steps=3", f"--init={finished}")
     assert done.returncode == 0, done.stderr[-3000:]
     config = json.loads((tmp_path / "o" / "bert_config.json").read_text())
     assert config["hidden_size"] == MODEL.hidden_size

@@ -33,7 +33,7 @@ def test_files_have_the_splits_of_their_names(kind, name, split):
 
 
 def test_the_diagnostic_set_has_metrics_of_its_own(vocab_path, tmp_path):
-    task = dataclasses.replace(tasks.make("mnli"), max_length=exported.MAX_LENGTH)
+    task = dataclasses.replace(tasks.make("mnli"), max_seq_length=exported.MAX_LENGTH)
     model = f"{tmp_path}/mnli"
     weights.write(exported.make_bundle(vocab_path, [task], 0), model, Format.BERT_TF)
     rows = ["index\tsentence1\tsentence2\tlabel"]
@@ -67,7 +67,7 @@ def _predict(model, path, **request):
 
 def test_models_of_other_programs_take_what_the_file_has(vocab_path, tmp_path):
     task = dataclasses.replace(
-        tasks.make("pair", "topics"), labels=("no", "yes"), max_length=exported.MAX_LENGTH
+        tasks.make("pair", "topics"), labels=("no", "yes"), max_seq_length=exported.MAX_LENGTH
     )
     ours = f"{tmp_path}/ours"
     weights.write(exported.make_bundle(vocab_path, [task], 0), ours, Format.BERT_TF)
@@ -95,7 +95,7 @@ def test_the_kind_of_a_model_of_another_program_may_be_named(
     vocab_path, tmp_path, kind, names, labels
 ):
     task = dataclasses.replace(
-        tasks.make("pair", "topics"), labels=names, max_length=exported.MAX_LENGTH
+        tasks.make("pair", "topics"), labels=names, max_seq_length=exported.MAX_LENGTH
     )
     model = _foreign(vocab_path, f"{tmp_path}/hf", task)
     header = "index\tsentence1\tsentence2\tgold_label"
@@ -113,7 +113,10 @@ def test_the_kind_of_a_model_of_another_program_may_be_named(
 
 def test_settings_of_a_task_come_back_from_every_format(vocab_path, tmp_path):
     task = dataclasses.replace(
-        tasks.make("squad2"), max_length=exported.MAX_LENGTH, allow_null=True, null_threshold=-2.5
+        tasks.make("squad2"),
+        max_seq_length=exported.MAX_LENGTH,
+        allow_null=True,
+        null_threshold=-2.5,
     )
     model = exported.make_bundle(vocab_path, [task], 0)
     config = dataclasses.replace(model.config, hidden_act="gelu")  # which all can express
@@ -124,20 +127,22 @@ def test_settings_of_a_task_come_back_from_every_format(vocab_path, tmp_path):
 
 
 def test_another_length_may_be_chosen(vocab_path, tmp_path, monkeypatch):
-    task = dataclasses.replace(tasks.make("regression"), max_length=9)
+    task = dataclasses.replace(tasks.make("regression"), max_seq_length=9)
     folder = _foreign(vocab_path, f"{tmp_path}/model", task)
-    positions = weights.read(folder).config.max_length
-    assert file_prediction.open_task(folder)[0].max_length == positions > 20
-    assert file_prediction.open_task(folder, max_length=20)[0].max_length == 20
+    positions = weights.read(folder).config.max_seq_length
+    assert file_prediction.open_task(folder)[0].max_seq_length == positions > 20
+    assert file_prediction.open_task(folder, max_seq_length=20)[0].max_seq_length == 20
     with pytest.raises(InputError, match=f"{positions + 1} tokens exceed the {positions} pos"):
-        file_prediction.open_task(folder, max_length=positions + 1)
+        file_prediction.open_task(folder, max_seq_length=positions + 1)
     monkeypatch.setattr(file_prediction.saved_model, "is_export", lambda model: True)
-    with pytest.raises(InputError, match="--max_length: is part of an export .*; export the model"):
-        file_prediction.open_task(folder, max_length=20)
+    with pytest.raises(
+        InputError, match="--max_seq_length: is part of an export .*; export the model"
+    ):
+        file_prediction.open_task(folder, max_seq_length=20)
 
 
 def test_a_file_of_another_layout_gets_a_hint(vocab_path, tmp_path):
-    task = dataclasses.replace(tasks.make("mrpc"), max_length=exported.MAX_LENGTH)
+    task = dataclasses.replace(tasks.make("mrpc"), max_seq_length=exported.MAX_LENGTH)
     model = f"{tmp_path}/mrpc"
     weights.write(exported.make_bundle(vocab_path, [task], 0), model, Format.BERT_TF)
     path = tmp_path / "mine.csv"
@@ -149,7 +154,7 @@ def test_a_file_of_another_layout_gets_a_hint(vocab_path, tmp_path):
 
 def test_what_is_odd_is_said(vocab_path, tmp_path, caplog):
     task = dataclasses.replace(
-        tasks.make("classification"), labels=("a", "b"), max_length=exported.MAX_LENGTH
+        tasks.make("classification"), labels=("a", "b"), max_seq_length=exported.MAX_LENGTH
     )
     model = f"{tmp_path}/ours"
     task = dataclasses.replace(task, columns=(("text", "opinion"),))

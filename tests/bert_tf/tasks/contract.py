@@ -41,7 +41,7 @@ class TaskCase:
 
     def fitted(self) -> tasks.Task:
         """The task, with what it learns from the examples."""
-        task = tasks.make(self.kind, "mine", max_length=MAX_LENGTH)
+        task = tasks.make(self.kind, "mine", max_seq_length=MAX_LENGTH)
         return dataclasses.replace(task, **self.changes).fit(self.examples)
 
 
@@ -75,7 +75,7 @@ def check_description(task):
     assert (restored.units, restored.shape, restored.main_metric) == (
         *(task.units, task.shape, task.main_metric),
     )
-    assert tasks.load(description, longest=9).max_length == 9
+    assert tasks.load(description, longest=9).max_seq_length == 9
     shape = tasks.shapes()[task.shape]
     assert task.kind in shape.kinds and set(shape.tasks) >= set(shape.kinds)
 
@@ -120,7 +120,8 @@ def check_batches(case, task, features):
         assert np.array_equal(values, features[name].values[:tokens])
     fixed = dataclasses.replace(task, fixed_length=True)
     assert (
-        fixed.assemble(features, np.arange(count), size)["input_mask"].shape[-1] == task.max_length
+        fixed.assemble(features, np.arange(count), size)["input_mask"].shape[-1]
+        == task.max_seq_length
     )
 
 

@@ -55,7 +55,7 @@ class Counting(Task):
 
     def features(self, examples, tokenizer):
         packed, _ = packing.pack_texts(
-            tokenizer, [example.text for example in examples], None, self.max_length
+            tokenizer, [example.text for example in examples], None, self.max_seq_length
         )
         columns = packed_columns(packed)
         if have_labels(examples):
@@ -95,7 +95,7 @@ class Counting(Task):
     def signatures(self, model):
         def pack(inputs):
             ids = model.tokenizer.functions.tokenize(inputs["text"])
-            packed = packing.pack(model.tokenizer, ids, None, self.max_length)
+            packed = packing.pack(model.tokenizer, ids, None, self.max_seq_length)
             return Prepared(model.padded(packed), {})
 
         def outputs(results, state):

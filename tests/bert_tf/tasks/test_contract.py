@@ -99,11 +99,11 @@ def _of_generation():
 CASES = [
     _of_texts("classification", ["yes", "no", "yes", "maybe", "no"]),
     _of_texts("mrpc", ["0", "1", "0", "1", "1"], pair=True, balanced=True),
-    _of_texts("classification", ["yes", "no", "yes", "maybe", "no"], max_length=9, windows=3),
-    _of_texts("regression", ["0.5", "1", "2", "2.5", "3"], max_length=9, windows=2),
+    _of_texts("classification", ["yes", "no", "yes", "maybe", "no"], max_seq_length=9, windows=3),
+    _of_texts("regression", ["0.5", "1", "2", "2.5", "3"], max_seq_length=9, windows=2),
     _of_labels(),
     _of_labels(pair=True, balanced=True, thresholds=(0.4, 0.5, 0.6)),
-    _of_labels(only="good", max_length=9, windows=2),
+    _of_labels(only="good", max_seq_length=9, windows=2),
     _of_texts("regression", ["0.5", "1", "2", "2.5", "3"]),
     _of_texts("stsb", ["0.5", "1", "2", "2.5", "5"], pair=True),
     _of_words("ner", ["B-X", "I-X", "O", "O", "B-Y", "I-Y", "O"]),
@@ -131,6 +131,6 @@ def test_every_shape_has_a_case():
 
 @pytest.mark.parametrize("kind", tasks.kinds())
 def test_every_kind_can_be_described(kind):
-    task = dataclasses.replace(tasks.make(kind, "mine"), labels=("a", "b"), max_length=77)
+    task = dataclasses.replace(tasks.make(kind, "mine"), labels=("a", "b"), max_seq_length=77)
     assert tasks.load(task.describe()) == task
     assert task.source.splits

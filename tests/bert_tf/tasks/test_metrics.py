@@ -247,7 +247,7 @@ def test_first_pieces_carry_the_tags(tokens):
 
 def test_document_context_fills_both_sides(tokens):
     task = dataclasses.replace(
-        tasks.make("ner"), labels=("A", "B"), max_length=8, document_context=True
+        tasks.make("ner"), labels=("A", "B"), max_seq_length=8, document_context=True
     )
     sentences = [
         WordsExample(str(i), "x", (word, word), ("A", "B"), document)
@@ -262,7 +262,7 @@ def test_document_context_fills_both_sides(tokens):
 
 
 def test_answers_are_found_in_windows_and_back_in_the_context(tokens):
-    task = dataclasses.replace(tasks.make("squad1"), max_length=9, stride=2)
+    task = dataclasses.replace(tasks.make("squad1"), max_seq_length=9, stride=2)
     context = "À the cats sat. À the cat"
     example = SpanExample("q", "x", "who", context, (AnswerSpan("cats sat", 6),))
     found = task.features([example], tokens)

@@ -58,7 +58,7 @@ def test_a_shape_from_outside_keeps_to_the_contract(registered):
 
 def test_a_shape_from_outside_is_trained_predicted_exported_and_served(tmp_path, init, registered):
     report, output = labelled_data.tune(
-        tmp_path, init, "count", _make_counts, epochs=12.0, max_length=16
+        tmp_path, init, "count", _make_counts, epochs=12.0, max_seq_length=16
     )
     assert report["metrics"]["median"]["exact"] > 0.7 > report["baselines"]["exact"]
     assert "exact" in task_report.summary(report)

@@ -33,7 +33,7 @@ def test_texts_and_what_the_tokenizer_makes_of_them_have_the_same_answers(tokeni
     model = ServedModel(tokenizer, randomize(BertEncoder(config)), randomize(head))
     by_text, by_ids = task.signatures(model)[:2]
     texts = [exported.TEXTS, exported.TEXTS[::-1]][: 1 + (name == "same")]
-    inputs = tokenizer(*texts, max_length=exported.MAX_LENGTH)
+    inputs = tokenizer(*texts, max_seq_length=exported.MAX_LENGTH)
     assert inputs["input_mask"].numpy().sum(1).max() == exported.MAX_LENGTH  # some were cut
 
     def answer(signature, inputs):

@@ -88,15 +88,15 @@ def test_the_description_names_no_path(folders, texts, tmp_path):
     found = json.loads(text)
     assert found["made_by"] == "bert_tf.embed" and found["finished"]
     assert found["settings"]["normalize"] is True and found["settings"]["layers"] == [2]
-    assert found["settings"]["max_length"] == 48
+    assert found["settings"]["max_seq_length"] == 48
 
 
 def test_unusual_texts_are_counted(folders, texts, tmp_path, caplog):
-    found, _ = embed(folders["pretrained"], texts, tmp_path / "v.npy", max_length=16)
+    found, _ = embed(folders["pretrained"], texts, tmp_path / "v.npy", max_seq_length=16)
     assert found["counts"]["cut"] == 1 and found["counts"]["empty"] == 1
     assert found["counts"]["longest"] > 90
     longest = f"the longest has {found['counts']['longest']}."
-    cut = "1 of 5 texts had more than max_length=16 tokens and were cut"
+    cut = "1 of 5 texts had more than max_seq_length=16 tokens and were cut"
     assert f"{cut}; {longest}" in caplog.text
     assert "1 of 5 texts are empty; they have vectors too" in caplog.text
 
@@ -224,8 +224,8 @@ def test_bad_input_is_one_line(folders, texts, tmp_path):
     (tmp_path / "bad.txt").write_bytes(b"a\n\xff\n")
     bad = commands.error(*_flags(model, tmp_path / "bad.txt", tmp_path / "v.npy"))
     assert bad.startswith(f"error: {tmp_path}/bad.txt: line 2: byte 2 is not UTF-8; name")
-    assert "--layer=9: " in commands.error(*flags, "--layer=9")
-    assert "--layer=x: it must be whole numbers" in commands.error(*flags, "--layer=x")
+    assert "--layers=9: " in commands.error(*flags, "--layers=9")
+    assert "--layers=x: it must be whole numbers" in commands.error(*flags, "--layers=x")
     assert "missing --output" in commands.error(*flags[:3])
     assert "missing --model" in commands.error(*flags[:3], f"--output={tmp_path}/v.npy", "--model=")
     named = commands.error("embed", f"--model={tmp_path}/gone", *flags[2:])

@@ -96,10 +96,10 @@ def test_neighbours_in_a_batch_change_nothing(folders):
 
 
 def test_long_texts_are_cut(folders):
-    found = make(folders["pretrained"], max_length=8)(["the " * 6, "the " * 7, "the " * 20])
+    found = make(folders["pretrained"], max_seq_length=8)(["the " * 6, "the " * 7, "the " * 20])
     np.testing.assert_allclose(found[1], found[0], atol=1e-6)
     np.testing.assert_allclose(found[2], found[0], atol=1e-6)
-    assert make(folders["pretrained"]).max_length == 48
+    assert make(folders["pretrained"]).max_seq_length == 48
 
 
 def test_a_text_is_not_a_list_of_characters(folders):
@@ -125,11 +125,11 @@ def test_bfloat16_is_near(folders):
     [
         (
             {"layers": (3,)},
-            "--layer=3: .* has no such layer; they are 1 to 2, or -2 to -1, and 0 for",
+            "--layers=3: .* has no such layer; they are 1 to 2, or -2 to -1, and 0 for",
         ),
-        ({"layers": (1, -4)}, "--layer=-4: .* has no such layer"),
-        ({"max_length": 49}, r"--max_length=49: .* takes at most 48 tokens"),
-        ({"max_length": 7}, "--max_length=7: it must be a whole number, at least 8"),
+        ({"layers": (1, -4)}, "--layers=-4: .* has no such layer"),
+        ({"max_seq_length": 49}, r"--max_seq_length=49: .* takes at most 48 tokens"),
+        ({"max_seq_length": 7}, "--max_seq_length=7: it must be a whole number, at least 8"),
         ({"pooling": "pooler", "layers": (1,)}, "--pooling=pooler is of the last layer"),
         ({"batch_tokens": 0}, "--batch_tokens=0: it must be a whole number, at least 1"),
         ({"pooling": "sum"}, "--pooling=sum: it must be one of mean, cls, pooler, max"),
@@ -190,7 +190,7 @@ def test_a_model_is_known_in_every_format(folders, tmp_path):
 
 
 def test_settings_come_back_from_their_description():
-    settings = EmbeddingSettings(pooling="max", layers=(1, 2), max_length=9, normalize=True)
+    settings = EmbeddingSettings(pooling="max", layers=(1, 2), max_seq_length=9, normalize=True)
     described = json.loads(json.dumps(settings.describe()))
     assert EmbeddingSettings.described(described) == settings
 

@@ -228,7 +228,7 @@ def test_the_head_of_classification_on_the_pooler_gives_the_logits(folders, pred
     texts = [text for text in TEXTS if text.strip()]
     kernel, bias = _head(folders["mood"], "mood")
     longest = exported.MAX_LENGTH
-    found = make(folders["mood"], unit="text", pooling="pooler", max_length=longest)(texts)
+    found = make(folders["mood"], unit="text", pooling="pooler", max_seq_length=longest)(texts)
     logits = np.concatenate([row.values for row in found]) @ kernel + bias
     answer = predictor("mood", text=texts)["logits"]
     np.testing.assert_allclose(logits, answer, atol=1e-5)
@@ -260,7 +260,7 @@ def test_progress_counts_all_texts(folders):
 
 
 def test_long_texts_are_cut_and_counted(folders):
-    features = make(folders["pretrained"], max_length=8, unit="word")
+    features = make(folders["pretrained"], max_seq_length=8, unit="word")
     (block,) = features.blocks(examples(["the " * 6, "the " * 7, "the"]))
     assert block.uncut.tolist() == [8, 9, 3]
     assert np.diff(block.row_splits).tolist() == [6, 6, 1]
@@ -271,7 +271,7 @@ def test_long_texts_are_cut_and_counted(folders):
     ("settings", "message"),
     [
         ({"layers": (3,)}, "--layers=3: .* has no such layer; they are 1 to 2, or -2 to -1"),
-        ({"max_length": 49}, r"--max_length=49: .* takes at most 48 tokens"),
+        ({"max_seq_length": 49}, r"--max_seq_length=49: .* takes at most 48 tokens"),
         ({"unit": "text", "pooling": "pooler", "layers": (1,)}, "leave --layers out"),
         ({"unit": "sentence"}, "--unit=sentence: it must be one of token, word, text"),
         ({"combine": "weighted"}, "--combine=weighted: give --layer_weights"),

@@ -133,7 +133,7 @@ def test_no_words_at_all_are_features_of_nothing(folders, tmp_path):
 
 
 def test_unusual_texts_are_counted(folders, texts, tmp_path, caplog):
-    found, _ = extract(folders["pretrained"], texts, tmp_path / "f", max_length=16)
+    found, _ = extract(folders["pretrained"], texts, tmp_path / "f", max_seq_length=16)
     assert found["counts"]["cut"] == 1 and found["counts"]["empty"] == 1
-    assert "1 of 5 texts had more than max_length=16 tokens and were cut" in caplog.text
+    assert "1 of 5 texts had more than max_seq_length=16 tokens and were cut" in caplog.text
     assert "1 of 5 texts are empty; they have features too" in caplog.text

@@ -48,7 +48,7 @@ def vectors(folders, tmp_path_factory):
     folder = tmp_path_factory.mktemp("vectors")
     (folder / "texts.txt").write_text("\n".join(TEXTS) + "\n")
     source = TextFile(f"{folder}/texts.txt")
-    settings = EmbeddingSettings(pooling="max", layers=(1, 2), max_length=9)
+    settings = EmbeddingSettings(pooling="max", layers=(1, 2), max_seq_length=9)
     found = {}
     for name in ("npy", "jsonl", "tfrecord"):
         found[name] = f"{folder}/v.{name}"
@@ -67,7 +67,7 @@ def test_a_text_is_its_own_nearest_neighbour(folders, vectors, name):
     assert second.query is queries[1] and second.found[0].id == "5"
     embedder = Embedder(
         folders["pretrained"],
-        EmbeddingSettings(pooling="max", layers=(1, 2), max_length=9),
+        EmbeddingSettings(pooling="max", layers=(1, 2), max_seq_length=9),
     )
     made = embedder([*TEXTS, "every shard"])
     unit = made / np.linalg.norm(made, axis=1, keepdims=True)

@@ -77,8 +77,8 @@ def sentence_model(folders, tmp_path):
     ("arguments", "settings"),
     [
         ({"pooling": "cls_token"}, {"pooling": "cls"}),
-        ({"pooling": "max", "length": 9, "new": True}, {"pooling": "max", "max_length": 9}),
-        ({"pooling": "max_tokens", "length": 8}, {"pooling": "max", "max_length": 8}),
+        ({"pooling": "max", "length": 9, "new": True}, {"pooling": "max", "max_seq_length": 9}),
+        ({"pooling": "max_tokens", "length": 8}, {"pooling": "max", "max_seq_length": 8}),
         (
             {"modules": ("Transformer", "Pooling", "Normalize"), "length": 10_000},
             {"pooling": "mean", "normalize": True},
@@ -90,9 +90,9 @@ def test_a_model_of_sentence_transformers_has_its_own_pooling(sentence_model, ar
     text = [" ".join(TEXTS)]
     np.testing.assert_array_equal(make(folder)(text), make(folder, **settings)(text))
     assert make(folder).identity() == make(folder, **settings).identity()
-    chosen = {"pooling": "max", "max_length": 9}
+    chosen = {"pooling": "max", "max_seq_length": 9}
     assert make(folder, **chosen).settings.normalize is False
-    assert make(folder, max_length=9).max_length == 9
+    assert make(folder, max_seq_length=9).max_seq_length == 9
     assert make(folder, normalize=False).settings.normalize is False
 
 
@@ -195,7 +195,7 @@ def test_files_of_older_versions_are_read(sentence_model):
     _change(f"{folder}/sentence_roberta_config.json", max_seq_length=9)
     _change(f"{folder}/1_Pooling/config.json", pooling_mode_mean_tokens=False)  # it is the default
     found = make(folder).settings
-    assert (found.pooling, found.max_length) == ("mean", 9)
+    assert (found.pooling, found.max_seq_length) == ("mean", 9)
 
 
 def test_lower_case_that_the_tokenizer_does_not_make_is_reported(sentence_model):
@@ -253,7 +253,7 @@ def test_converted_models_make_the_same_vectors(
     weights.write(bundle, again, target)
     task = tasks.load(bundle.task())
     assert tasks.load(weights.read(again).task()) == task
-    assert (task.head.pooling, task.normalize, task.max_length) == trained
+    assert (task.head.pooling, task.normalize, task.max_seq_length) == trained
     if target != Format.TF1:
         np.testing.assert_array_equal(make(again)(TEXTS), make(folder)(TEXTS))
     if target == Format.HUGGINGFACE:

@@ -25,7 +25,7 @@ IDENTITY = {
     "width": WIDTH,
     "input_sha256": "a",
     "model": {"encoder_sha256": "b", "tokenizer_sha256": "c"},
-    "settings": EmbeddingSettings(layers=(1,), max_length=9).describe(),
+    "settings": EmbeddingSettings(layers=(1,), max_seq_length=9).describe(),
 }
 COUNTS = {"cut": 1, "longest": 7, "empty": 0}
 EXAMPLES = [TextExample(f"id {n}", "", f'text "{n}" é\n☃') for n in range(ROWS)]
@@ -68,7 +68,7 @@ def test_what_is_written_comes_back(tmp_path, kind):
     stored = found.texts([0, 5])
     assert stored == {n: StoredText(f"id {n}", (f'text "{n}" é\n☃',)) for n in (0, 5)}
     assert (found.rows, found.width, found.model) == (ROWS, WIDTH, IDENTITY["model"])
-    assert found.settings == EmbeddingSettings(layers=(1,), max_length=9)
+    assert found.settings == EmbeddingSettings(layers=(1,), max_seq_length=9)
     assert not list(tmp_path.glob("*.partial"))
 
 
@@ -201,7 +201,7 @@ def test_a_finished_file_is_left_alone(tmp_path):
         ({"input_sha256": "other"}, "was made with other input. Name another"),
         ({"model": {"encoder_sha256": "x"}}, "was made with other model. Name another"),
         (
-            {"settings": EmbeddingSettings(layers=(2,), max_length=9).describe()},
+            {"settings": EmbeddingSettings(layers=(2,), max_seq_length=9).describe()},
             r"was made with other settings: layers \(was \[1\], now \[2\]\)",
         ),
     ],

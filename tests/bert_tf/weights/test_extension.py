@@ -70,7 +70,7 @@ def test_positions_are_copied(model):
     old = model.weights[POSITIONS]
     longer = extension.with_positions(model, 2 * len(old) + 3)
     new = longer.weights[POSITIONS]
-    assert longer.config.max_length == len(new) == 2 * len(old) + 3
+    assert longer.config.max_seq_length == len(new) == 2 * len(old) + 3
     assert np.array_equal(new, np.concatenate([old, old, old[:3]]))
     with pytest.raises(InputError, match="give more"):
         extension.with_positions(model, len(old))
@@ -79,7 +79,7 @@ def test_positions_are_copied(model):
 def test_commands(init, tmp_path):
     (tmp_path / "corpus.txt").write_text("The lights and films. " * 9 + "\n\nfilms", "utf-8")
     done = commands.run(
-        "extend-vocabulary", f"--model={init}", f"--input={tmp_path}/corpus.txt",
+        "extend-vocabulary", f"--model={init}", f"--corpus={tmp_path}/corpus.txt",
         f"--output={tmp_path}/more",
     )  # fmt: skip
     assert "2 words more, such as films, lights" in done.stdout
@@ -89,4 +89,4 @@ def test_commands(init, tmp_path):
     )  # fmt: skip
     assert weights.read(f"{tmp_path}/long").config.max_position_embeddings == 128
     done = commands.run("extend-vocabulary", f"--model={init}", f"--output={tmp_path}/x")
-    assert "name either a corpus (--input) or a list of words (--words)" in done.stderr
+    assert "name either a corpus (--corpus) or a list of words (--words)" in done.stderr

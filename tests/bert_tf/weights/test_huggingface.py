@@ -81,7 +81,7 @@ def test_a_task_keeps_its_name_and_labels(tmp_path, kind):
     assert found.tasks == (task,)
     (tmp_path / "hf/tasks.json").unlink()  # what transformers itself leaves
     found = weights.read(f"{tmp_path}/hf")
-    length = {} if kind == "span" else {"max_length": 64}  # that of the positions
+    length = {} if kind == "span" else {"max_seq_length": 64}  # that of the positions
     assert found.tasks == ({"name": "mine", "shape": kind, "labels": task["labels"], **length},)
     labels = json.loads((tmp_path / "hf/config.json").read_text()).get("id2label", {})
     assert len(labels) == (0 if kind == "choice" else units)

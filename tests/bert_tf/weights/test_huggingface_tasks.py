@@ -44,15 +44,15 @@ def test_a_task_has_the_length_of_the_model(tmp_path, shape, stated, length):
     folder = folder_of(tmp_path, shape, {"choice": 1, "span": 2}.get(shape, 3))
     change(folder / "tokenizer_config.json", **stated)
     model = weights.read(str(folder))
-    assert tasks.load(model.task(), model.config.max_length).max_length == length
+    assert tasks.load(model.task(), model.config.max_seq_length).max_seq_length == length
     chosen = model.with_max_length(30)
-    assert tasks.load(chosen.task(), model.config.max_length).max_length == 30
+    assert tasks.load(chosen.task(), model.config.max_seq_length).max_seq_length == 30
     with pytest.raises(InputError, match="65 tokens exceed the 64 positions"):
         model.with_max_length(65)
 
 
 def test_a_model_without_a_task_has_no_length_to_set():
-    with pytest.raises(InputError, match="has no task, whose --max_length it is"):
+    with pytest.raises(InputError, match="has no task, whose --max_seq_length it is"):
         make_bundle(CONFIG).with_max_length(30)
 
 
@@ -60,7 +60,7 @@ def test_the_first_positions_of_a_roberta_are_not_for_tokens(tmp_path):
     model = make_roberta(shape="classification")
     folder = folder_of(tmp_path, model=model)
     change(folder / "tokenizer_config.json", model_max_length=512)
-    assert weights.read(str(folder)).task()["max_length"] == 18  # of 20 positions
+    assert weights.read(str(folder)).task()["max_seq_length"] == 18  # of 20 positions
     change(folder / "tokenizer_config.json", model_max_length=3)
     with pytest.raises(InputError, match=r"tokenizer_config.json: cuts texts to 3 tokens"):
         weights.read(str(folder))

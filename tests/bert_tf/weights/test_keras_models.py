@@ -30,7 +30,9 @@ def test_an_encoder_with_weights_is_one_line(folders):
 
 def test_texts_go_through_tokenizer_and_encoder(folders):
     bundle = bert_tf.load(folders["mood"])
-    outputs = bundle.encoder()(bundle.tokenizer()(["The small model.", "A kernel"], max_length=16))
+    outputs = bundle.encoder()(
+        bundle.tokenizer()(["The small model.", "A kernel"], max_seq_length=16)
+    )
     assert outputs["pooled_output"].shape == (2, 32)
 
 

@@ -232,7 +232,7 @@ def test_roberta_is_that_of_transformers(peer, tmp_path, architecture, units, ou
     folder = f"{tmp_path}/made"
     peer("make", "--folder", folder, "--architecture", architecture, "--config", json.dumps(config))
     model = weights.read(folder)
-    assert (model.config.model_type, model.config.max_length) == ("roberta", 20)
+    assert (model.config.model_type, model.config.max_seq_length) == ("roberta", 20)
     for padding in ("right", "left", "anywhere"):
         if padding != "right" and model.config.causal:
             continue  # a token that sees only padding has no meaning, in either

@@ -29,9 +29,9 @@ PRETRAIN = ("pretrain", "--tfrecords=none")
         ((*PRETRAIN, "--accumulation=" + "9" * 40), "it does not fit into 64 bits"),
         ((*PRETRAIN, "surplus"), "unexpected argument: surplus"),
         ((*PRETRAIN, "--more_flags=--steps='7"), "unclosed quote"),
-        (("learn-vocabulary", "--input=a", "--output=v", "--character_coverage=nan"),
+        (("learn-vocabulary", "--corpus=a", "--output=v", "--character_coverage=nan"),
          "character_coverage"),
-        (("learn-vocabulary", "--input=a", "--output=v", f"--vocab_size={1 << 40}"),
+        (("learn-vocabulary", "--corpus=a", "--output=v", f"--vocab_size={1 << 40}"),
          "vocab_size"),
         (("finetune", "--task=mrpc", "--data=d", "--init=i", "--learning_rate=inf"),
          "--learning_rate=inf: it must be a finite number"),
@@ -59,7 +59,7 @@ def test_several_flags_may_come_as_one_text(tmp_path):
 
 @pytest.mark.parametrize("output", ["/proc/nothing/here", "/dev/null/below", "/" + "x" * 300])
 def test_outputs_that_cannot_be_are_one_line(tmp_path, corpus_path, output):
-    flags = (f"--input={corpus_path}", f"--output={output}/vocab.txt", "--vocab_size=200")
+    flags = (f"--corpus={corpus_path}", f"--output={output}/vocab.txt", "--vocab_size=200")
     line = commands.error("learn-vocabulary", *flags)
     assert line.startswith(f"error: {output[:8]}") and "check the path" in line
 
@@ -68,7 +68,7 @@ def test_sizes_that_no_memory_holds_are_refused_before_anything_is_made(
     tmp_path, corpus_path, vocab_path, tfrecords
 ):
     output = tmp_path / "o"
-    write = ("write-examples", f"--input={corpus_path}", f"--vocab={vocab_path}")
+    write = ("write-examples", f"--corpus={corpus_path}", f"--vocab={vocab_path}")
     for flag in ("--max_seq_length=1000000000000", "--workers=10000000"):
         line = commands.error(*write, f"--output={output}", flag)
         assert flag in line and "GB of memory; this machine has" in line
@@ -138,7 +138,7 @@ def test_workers_start_beside_tensorflow_and_end_with_the_command(tmp_path, voca
     """A process of its own: others of the tests have imported TensorFlow before."""
     process = subprocess.Popen(
         [sys.executable, "-m", "bert_tf", "write-examples", "--workers=2", f"--vocab={vocab_path}",
-         f"--input={tmp_path}/none.txt", f"--output={tmp_path}/o"],
+         f"--corpus={tmp_path}/none.txt", f"--output={tmp_path}/o"],
         stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     server = _first_child(process)
@@ -156,7 +156,7 @@ def test_workers_start_beside_tensorflow_and_end_with_the_command(tmp_path, voca
 def test_a_signal_while_text_is_read_has_the_usual_message(tmp_path, number):
     (tmp_path / "c.txt").write_text("The words of a long text.\n" * 3_000_000)
     process = commands.Running(
-        "learn-vocabulary", f"--input={tmp_path}/c.txt", f"--output={tmp_path}/v.txt",
+        "learn-vocabulary", f"--corpus={tmp_path}/c.txt", f"--output={tmp_path}/v.txt",
         "--format=sentences", "--vocab_size=60",
     )  # fmt: skip
     while not (tmp_path / "v.txt.partial").exists():

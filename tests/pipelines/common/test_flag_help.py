@@ -43,7 +43,7 @@ def test_flags_stand_by_group_and_required_ones_first(known):
     heads = [line for line in lines if line.startswith("  --") or line.endswith(":")]
     assert heads == [
         "Input and output:",
-        "  --input=TEXT  (required)",
+        "  --corpus=TEXT  (required)",
         "  --rates=X,X,...  (default: 5e-05,1; each above 0)",
         "  --[no_]quick  (default: --no_quick)",
         "  --letter=a|b  (default: a)",

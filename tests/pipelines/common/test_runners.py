@@ -61,5 +61,5 @@ def test_what_to_install_is_said_where_beam_is_missing(monkeypatch):
 def test_flags_of_the_other_runner_are_told(flags, message, tmp_path):
     for command in ("learn-vocabulary", "write-examples"):
         more = [f"--vocab={tmp_path}/v.txt"] if command == "write-examples" else []
-        words = [f"--input={tmp_path}/c.txt", *more, f"--output={tmp_path}/o", *flags]
+        words = [f"--corpus={tmp_path}/c.txt", *more, f"--output={tmp_path}/o", *flags]
         assert message in commands.error(command, *words)

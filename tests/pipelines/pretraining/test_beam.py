@@ -59,7 +59,7 @@ def whole(corpus, vocab_path, tmp_path_factory):
 
 
 def _writing(corpus, vocab, output):
-    paths = (f"--input={corpus}", f"--vocab={vocab}", f"--output={output}")
+    paths = (f"--corpus={corpus}", f"--vocab={vocab}", f"--output={output}")
     return ("write-examples", *paths, *EXAMPLES)
 
 
@@ -205,7 +205,7 @@ def test_a_document_costs_the_same_in_a_much_larger_corpus(python, tmp_path):
 )
 def test_vocabularies_are_those_of_one_machine(python, flags, options, corpus, tmp_path):
     here, there = tmp_path / "here", tmp_path / "there"
-    command = ["learn-vocabulary", f"--input={corpus}", *flags]
+    command = ["learn-vocabulary", f"--corpus={corpus}", *flags]
     commands.done(*command, f"--output={here}/v")
     _done(python, [*command, f"--output={there}/v"], options)
     names = [str(p.relative_to(here)) for p in sorted(here.rglob("*")) if p.is_file()]

@@ -40,7 +40,7 @@ def request(corpus_path, vocab_path, output, **changes):
 
 def command(corpus_path, vocab_path, output, *extra):
     return [
-        "write-examples", f"--input={corpus_path}",
+        "write-examples", f"--corpus={corpus_path}",
         f"--vocab={vocab_path}", f"--output={output}", "--max_seq_length=32",
         "--max_predictions_per_seq=5", *extra,
     ]  # fmt: skip

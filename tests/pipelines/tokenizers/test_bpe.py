@@ -135,7 +135,7 @@ def test_released_vocabularies_are_recognized():
     assert isinstance(gpt2, GPT2Vocabulary) and len(gpt2) == 50257
     ids = registry.make(gpt2)(["Hello world"], ["Hi"])["input_word_ids"].numpy().tolist()
     assert ids == [[50256, 15496, 995, 50256, 17250, 50256]]
-    alone = registry.make(gpt2)(["Hello", "", "Hello world"], max_length=2)
+    alone = registry.make(gpt2)(["Hello", "", "Hello world"], max_seq_length=2)
     assert alone["input_word_ids"].numpy().tolist() == [
         [15496, 50256],
         [50256, 50256],

@@ -77,15 +77,15 @@ def test_pairs_are_packed_as_roberta_has_them(byte_bpe):
 
 
 def test_the_longer_text_is_cut_first(wordpiece):
-    ids, _, _ = _lists(wordpiece(["a b c a b c", "a"], ["b a", "b c a b c a"], max_length=8))
+    ids, _, _ = _lists(wordpiece(["a b c a b c", "a"], ["b a", "b c a b c a"], max_seq_length=8))
     assert ids == [[2, 5, 6, 7, 3, 6, 5, 3], [2, 5, 3, 6, 7, 5, 6, 3]]
-    ids, _, _ = _lists(wordpiece(["a b c a b c", "a"], max_length=4))
+    ids, _, _ = _lists(wordpiece(["a b c a b c", "a"], max_seq_length=4))
     assert ids == [[2, 5, 6, 3], [2, 5, 3, 0]]
 
 
 def test_sequences_are_padded_to_a_fixed_length(tokenizer):
-    short = tokenizer(["a"], max_length=9)
-    fixed = tokenizer(["a"], max_length=9, fixed_length=True)
+    short = tokenizer(["a"], max_seq_length=9)
+    fixed = tokenizer(["a"], max_seq_length=9, fixed_length=True)
     length = short["input_mask"].shape[1]
     assert length < 9
     for name, value in fixed.items():
@@ -110,13 +110,13 @@ def test_texts_may_be_any_batch_of_strings(wordpiece, texts):
 
 
 def test_no_texts_are_an_empty_batch(tokenizer):
-    for inputs in (tokenizer([]), tokenizer([], [], max_length=7)):
+    for inputs in (tokenizer([]), tokenizer([], [], max_seq_length=7)):
         assert all(value.shape == (0, 1) for value in inputs.values())
 
 
 def test_datasets_are_mapped(tokenizer):
     texts, pairs = ["a b c", "b", "hello", "c a"], ["c", "a b", "", "b b b"]
-    wanted = tokenizer(texts, pairs, max_length=9, fixed_length=True)
+    wanted = tokenizer(texts, pairs, max_seq_length=9, fixed_length=True)
     dataset = tf.data.Dataset.from_tensor_slices((texts, pairs, [0, 1, 0, 1])).batch(4)
     dataset = dataset.map(lambda a, b, label: (tokenizer(a, b, 9, fixed_length=True), label))
     assert {tuple(value.shape) for value in dataset.element_spec[0].values()} == {(None, 9)}
@@ -137,9 +137,9 @@ def test_what_is_no_batch_of_texts_is_told(tokenizer):
         tokenizer(["a"], "b")
     with pytest.raises(InputError, match="2 texts have 1 pairs; give each text one"):
         tokenizer(["a", "b"], ["c"])
-    with pytest.raises(InputError, match="max_length is 2; it must be 3 or more"):
-        tokenizer(["a"], max_length=2)
-    with pytest.raises(InputError, match="fixed_length pads to max_length; give that, too"):
+    with pytest.raises(InputError, match="max_seq_length is 2; it must be 3 or more"):
+        tokenizer(["a"], max_seq_length=2)
+    with pytest.raises(InputError, match="fixed_length pads to max_seq_length; give that, too"):
         tokenizer(["a"], fixed_length=True)
 
 

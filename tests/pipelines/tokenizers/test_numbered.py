@@ -27,11 +27,11 @@ def tokenizer(request, vocab_path):
     return registry.make(vocabulary, vocabulary.resolve({}))
 
 
-@pytest.mark.parametrize("max_length", [8, 100])
-def test_numbers_are_packed_like_ids(tokenizer, max_length):
+@pytest.mark.parametrize("max_seq_length", [8, 100])
+def test_numbers_are_packed_like_ids(tokenizer, max_seq_length):
     numbered = NumberedTokenizer(tokenizer)
-    numbers, _ = packing.pack_texts(numbered, TEXTS, SECOND, max_length)
-    wanted, _ = packing.pack_texts(tokenizer, TEXTS, SECOND, max_length)
+    numbers, _ = packing.pack_texts(numbered, TEXTS, SECOND, max_seq_length)
+    wanted, _ = packing.pack_texts(tokenizer, TEXTS, SECOND, max_seq_length)
     assert numbered.ids_of(numbers.word_ids.flat_values.numpy()).tolist() == (
         wanted.word_ids.flat_values.numpy().tolist()
     )

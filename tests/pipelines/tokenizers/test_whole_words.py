@@ -159,7 +159,7 @@ def test_files(tmp_path, caplog):
 
 
 def test_learned_by_the_command(corpus_path, tmp_path):
-    flags = [f"--input={corpus_path}", "--kind=word", "--vocab_size=20"]
+    flags = [f"--corpus={corpus_path}", "--kind=word", "--vocab_size=20"]
     process = commands.done("learn-vocabulary", *flags, f"--output={tmp_path}/words/")
     assert "20 tokens" in process.stdout
     # Each sentence has these once, so their bytes decide.

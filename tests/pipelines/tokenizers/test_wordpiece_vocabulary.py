@@ -77,7 +77,7 @@ def test_several_processes_learn_what_one_does(tmp_path):
         (tmp_path / f"{name}.txt").write_text("\n\n".join(texts))
     for workers in (1, 2):
         commands.done(
-            "learn-vocabulary", f"--input={tmp_path}/*.txt", f"--output={tmp_path}/{workers}/v.txt",
+            "learn-vocabulary", f"--corpus={tmp_path}/*.txt", f"--output={tmp_path}/{workers}/v.txt",
             "--vocab_size=90", f"--workers={workers}",
         )  # fmt: skip
     for name in ("v.txt", "v.txt.json"):
@@ -127,7 +127,7 @@ def test_a_vocabulary_learned_otherwise_is_not_taken(tmp_path):
     (tmp_path / "text.txt").write_text("words of a corpus\n" * 10)
 
     learn = (
-        "learn-vocabulary", f"--input={tmp_path}/text.txt",
+        "learn-vocabulary", f"--corpus={tmp_path}/text.txt",
         f"--output={tmp_path}/vocab.txt", "--format=sentences",
     )  # fmt: skip
     commands.done(*learn, "--vocab_size=40")
@@ -141,7 +141,7 @@ def test_a_vocabulary_that_was_not_learned_here_is_kept(tmp_path):
     (tmp_path / "text.txt").write_text("words of a corpus\n" * 10)
     path = tmp_path / "vocab.txt"
     learn = (
-        "learn-vocabulary", f"--input={tmp_path}/text.txt", f"--output={path}",
+        "learn-vocabulary", f"--corpus={tmp_path}/text.txt", f"--output={path}",
         "--format=sentences", "--vocab_size=40",
     )  # fmt: skip
     path.write_text("mine\n")

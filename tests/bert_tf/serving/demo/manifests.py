@@ -63,7 +63,7 @@ def make(*trained, pretrained=False, mask_token="[MASK]"):
 
 def classification(*labels, name="mood", kind="classification"):
     """A trained task with some labels."""
-    return tasks.make(kind, name).restore({"max_length": 32, "labels": labels, "pair": False})
+    return tasks.make(kind, name).restore({"max_seq_length": 32, "labels": labels, "pair": False})
 
 
 def _tensors(inputs, outputs):
