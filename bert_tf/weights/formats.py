@@ -16,8 +16,8 @@ from bert_tf.weights import (
     elmo,
     huggingface,
     keras_hub,
-    local_caches,
     model_garden,
+    named_models,
     own,
     tf1,
     tf_checkpoint,
@@ -72,7 +72,7 @@ def read(path: str | os.PathLike[str]) -> Bundle:
     """
     path = os.fspath(path)
     found = find(path)
-    if not files.gfile.exists(path) and local_caches.find(path):
+    if not files.gfile.exists(path) and named_models.find(path):
         logging.info("%s: read from %s.", path, found)
     return _READERS[detect(found)](found)
 
@@ -80,14 +80,14 @@ def read(path: str | os.PathLike[str]) -> Bundle:
 def find(path: str) -> str:
     """The folder of a model, or the prefix of a checkpoint, at a path as for `read`."""
     if not files.gfile.exists(path):
-        path = local_caches.find(path) or path
+        path = named_models.find(path) or path
     path = path if files.gfile.isdir(path) else _model_of(path)
     return sentence_transformers.encoder_folder(path.rstrip("/") or path)
 
 
 def folder_of(path: str) -> str:
     """The folder of a model at a path as for `read`; for one in a cache, the current folder."""
-    if not files.gfile.exists(path) and local_caches.find(path):
+    if not files.gfile.exists(path) and named_models.find(path):
         return "."
     path = path if files.gfile.isdir(path) else _model_of(path)
     folder = path if files.gfile.isdir(path) else os.path.dirname(path) or "."
