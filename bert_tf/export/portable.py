@@ -17,11 +17,13 @@ from bert_tf.export.module import Assembly, trace_portable
 from bert_tf.export.saved_model import Check, ReducedScore
 from bert_tf.export.sources import ModelSource
 from bert_tf.tasks.signatures import Signature
+from bert_tf.weights import own
 from pipelines.common import checksums, files, json_files, optional
 from pipelines.common.errors import InputError
 from pipelines.tokenizers.packing import MODEL_INPUTS
 
 _REPORT = "report.json"
+_PRETRAINED = "pretrained"  # names the folder of a model without a task
 _BATCH, _LENGTH = 4, 24  # of the compared sequences
 Arrays = dict[str, np.ndarray]
 
@@ -92,6 +94,8 @@ def export(
 ) -> dict[str, Any]:
     """Writes <signature>.tflite and <signature>.onnx, the same in int8, and a report.
 
+    A folder for each task has its vocabulary, tokenizer settings, labels and thresholds.
+
     Args:
       sources: the models.
       folder: to write to; it appears when it is complete, with the report in report.json.
@@ -125,7 +129,13 @@ def export(
             if signature.inputs.keys() == set(MODEL_INPUTS):
                 report |= _write(signature, _inputs(sources, signature), partial, formats, kept)
         json_files.write(f"{partial}/{_REPORT}", report)
-        checksums.write(partial, report)
+        # What a program needs besides: vocabulary, tokenizer settings, labels and thresholds.
+        described = [source.task.name if source.task else _PRETRAINED for source in sources]
+        for name, source in zip(described, sources, strict=True):
+            own.write_tokenizer(source.bundle, f"{partial}/{name}")
+            if source.task:
+                json_files.write(f"{partial}/{name}/{own.TASKS}", [source.task.describe()])
+        checksums.write(partial, [*report, *described])
     return report
 
 

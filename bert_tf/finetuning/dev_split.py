@@ -1,5 +1,7 @@
 """Examples that are drawn from the training data: a dev part, and a smaller training part."""
 
+import itertools
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -21,9 +23,8 @@ def with_dev(task: Task, parts: dict[str, list[Any]], fraction: float) -> dict[s
         return parts
     if any(name.startswith("dev") for name in parts):
         return {"train": train, **parts}
-    held_out = _held_out(train, fraction)
-    kept = set().union(*(task.classes(x) for i, x in enumerate(train) if i not in held_out))
-    held_out = {index for index in held_out if task.classes(train[index]) <= kept}
+    classes = [task.classes(example) or {""} for example in train]  # none is one, too
+    held_out = _held_out(train, fraction, classes)
     dev = [example for index, example in enumerate(train) if index in held_out]
     rest = [example for index, example in enumerate(train) if index not in held_out]
     return {"train": rest, **({"dev": dev} if dev else {}), **parts}
@@ -37,18 +38,18 @@ def drawn(examples: list[Any], count: int | None) -> list[Any]:
     return [examples[index] for index in sorted(drawn)]
 
 
-def _held_out(examples: list[Any], fraction: float) -> set[int]:
-    """Indices of about that fraction of the examples, drawn by group.
+def _held_out(examples: list[Any], fraction: float, classes: list[set[str]]) -> set[int]:
+    """Indices of about that fraction of the examples, and of each class, drawn by group.
 
     Examples of one context, document, first text or source stay together: otherwise dev would
     score what was memorized in training. Where groups are too large for that, runs of neighbours
     are drawn.
     """
-    wanted = round(fraction * len(examples))
     groups: dict[Any, list[int]] = {}
     for index, example in enumerate(examples):
         groups.setdefault(_group(example), []).append(index)
-    held_out = _draw(list(groups.values()), wanted)
+    wanted = round(fraction * len(examples))
+    held_out = _draw(list(groups.values()), wanted, classes)
     if len(held_out) < wanted / 2:
         logging.info(
             "dev and training share texts or documents: most of %d examples are of a few.",
@@ -56,16 +57,29 @@ def _held_out(examples: list[Any], fraction: float) -> set[int]:
         )
         size, numbers = min(_NEIGHBOURS, wanted), list(range(len(examples)))
         runs = [numbers[begin : begin + size] for begin in range(0, len(numbers), size)]
-        held_out = _draw(runs, wanted)
+        held_out = _draw(runs, wanted, classes)
     return held_out
 
 
-def _draw(groups: list[list[int]], wanted: int) -> set[int]:
-    """The members of random groups, at most as many as wanted."""
+def _draw(groups: list[list[int]], wanted: int, classes: list[set[str]]) -> set[int]:
+    """The members of random groups, at most as many as wanted; others have all classes, too.
+
+    Groups whose classes all have less than their share come first, so that a rare label has
+    examples in dev, by which its threshold is chosen.
+    """
+    total = Counter(itertools.chain(*classes))
+    order = np.random.default_rng(_SPLIT_SEED).permutation(len(groups))
     drawn: set[int] = set()
-    for index in np.random.default_rng(_SPLIT_SEED).permutation(len(groups)):
-        if len(drawn) + len(groups[index]) <= wanted:
-            drawn.update(groups[index])
+    have: Counter[str] = Counter()
+    for stratified in (True, False):
+        for group in (groups[index] for index in order):
+            of_group = Counter(itertools.chain(*(classes[index] for index in group)))
+            fits = len(drawn) + len(group) <= wanted and group[0] not in drawn
+            fits &= all(have[x] + n < total[x] for x, n in of_group.items())
+            full = any(have[x] >= total[x] * wanted / len(classes) for x in of_group)
+            if fits and not (stratified and full):
+                drawn.update(group)
+                have += of_group
     return drawn
 
 

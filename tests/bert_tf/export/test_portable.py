@@ -6,7 +6,9 @@ import json
 import numpy as np
 import pytest
 
+from bert_tf import weights
 from bert_tf.export import portable, saved_model, sources
+from pipelines.tokenizers import registry
 from tests import commands
 
 NAMES = ("mood", "qa", "pick")
@@ -25,7 +27,7 @@ def check(path):
     return [{"engine": "onnxruntime", "task": name, "score": 0.5} for name in NAMES]
 
 
-def test_all_are_written_and_compared(written):
+def test_all_are_written_and_compared(folders, written):
     folder, report = written
     every = (*NAMES, "embed", "embed_layers")  # fill_mask has a loop
     assert {name for name in report if "int8" not in name} == {
@@ -40,6 +42,13 @@ def test_all_are_written_and_compared(written):
         assert max(entry["largest_difference"].values()) < bound, name
         assert min(entry["cosine"].values()) > (0.99 if "int8" in name else 0.999999), name
         assert ("score" in entry) == ("int8" in name)
+    with open(f"{folder}/mood/tasks.json") as file:
+        assert json.load(file) == [sources.find([f"mood={folders['mood']}"])[0].task.describe()]
+    text = registry.load_tokenizer(f"{folder}/mood").tokenize(["the deep layer"])
+    assert (
+        text.to_list()
+        == weights.read(folders["mood"]).tokenizer().tokenize(["the deep layer"]).to_list()
+    )
     assert report["mood_ids.int8.onnx"]["bytes"] < report["mood_ids.onnx"]["bytes"]
 
 
