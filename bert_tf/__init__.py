@@ -19,6 +19,7 @@ _HOMES = {
     "EmbeddingSettings": ("bert_tf.vectors.settings", "EmbeddingSettings"),
     "FeatureExtractor": ("bert_tf.vectors.extractor", "FeatureExtractor"),
     "FeatureSettings": ("bert_tf.vectors.settings", "FeatureSettings"),
+    "TransformerBlock": ("bert_tf.models.layers.transformer_block", "TransformerBlock"),
     "TaskModel": ("bert_tf.tasks.model", "TaskModel"),
     "Predictor": ("bert_tf.serving.predictor", "Predictor"),
     "connect": ("bert_tf.serving.client", "connect"),

@@ -11,11 +11,9 @@ from bert_tf.models.base_encoder import Encoder
 from bert_tf.models.config import BertConfig
 from bert_tf.models.inputs import EncoderInputs
 from bert_tf.models.layers import Embeddings, LayerNorm, NoPooler, Pooler, TransformerBlock
-from bert_tf.models.layers.attention import KeyValueCache, TokenRows
+from bert_tf.models.layers.attention import MASKED, KeyValueCache, TokenRows, attention_bias
 from bert_tf.models.layers.base import Layer, Shape, serializable
 
-# Added to the attention scores of masked positions.
-_MASKED = -1e9
 SEEDS_PER_BLOCK = 3
 
 
@@ -124,7 +122,7 @@ class BertEncoder(Encoder):
         batch = self.batch_of(inputs)
         rows = TokenRows.of_mask(batch.mask) if drop_padding else None
         x = self.embeddings(batch.word_ids, batch.type_ids, rows=rows)
-        bias = self.mask_bias(batch.mask, self.config.causal)
+        bias = attention_bias(batch.mask, self.config.causal)
         *lower, last = self._stack
         for block in lower:
             x, _ = block(x, bias, rows=rows)
@@ -158,7 +156,7 @@ class BertEncoder(Encoder):
         Returns:
           The result of `call`.
         """
-        shape, bias = tf.shape(mask), self.mask_bias(mask, self.config.causal)
+        shape, bias = tf.shape(mask), attention_bias(mask, self.config.causal)
 
         def padded(x: tf.Tensor) -> tf.Tensor:
             x = x if rows is None else rows.pad(x)
@@ -234,7 +232,7 @@ class BertEncoder(Encoder):
         total = tf.shape(mask)[1]
         visible = tf.range(total) <= tf.range(total - count, total)[:, tf.newaxis]
         visible &= tf.cast(mask, tf.bool)[:, tf.newaxis, tf.newaxis]
-        return tf.where(visible, 0.0, _MASKED)
+        return tf.where(visible, 0.0, MASKED)
 
     def empty_caches(self, batch: tf.Tensor | int, dtype: str | None = None) -> list[KeyValueCache]:
         """Caches of no tokens, for each layer; without a dtype, of the compute dtype."""
@@ -261,12 +259,3 @@ class BertEncoder(Encoder):
         """The shape of the attention probabilities of each layer."""
         shape = (batch, self.config.num_attention_heads, length, length)
         return [shape] * self.config.num_hidden_layers
-
-    @staticmethod
-    def mask_bias(mask: tf.Tensor, causal: bool) -> tf.Tensor:
-        """The bias float32 [batch, 1, 1 or length, length] of attention scores for a mask."""
-        visible = tf.expand_dims(tf.expand_dims(tf.cast(mask, tf.float32), 1), 1)
-        if causal:
-            length = tf.shape(mask)[1]
-            visible *= tf.linalg.band_part(tf.ones([length, length]), -1, 0)
-        return (1.0 - visible) * _MASKED

@@ -11,6 +11,7 @@ from bert_tf.models.config import BertConfig
 from bert_tf.models.encoder import SEEDS_PER_BLOCK, BertEncoder
 from bert_tf.models.inputs import EncoderInputs
 from bert_tf.models.layers import DecoderBlock, Embeddings, TransformerBlock
+from bert_tf.models.layers.attention import attention_bias
 from bert_tf.models.layers.base import Layer, Weight, serializable
 from bert_tf.models.layers.transformer_block import DecoderCache
 
@@ -211,7 +212,7 @@ class EncoderDecoder(BertEncoder):
     ) -> tuple[list[tf.Tensor], list[tf.Tensor]]:
         """The output and the self-attention probabilities of each layer."""
         encoder, decoder = self._layers_of
-        source_bias, bias = self.mask_bias(source_mask, False), self.mask_bias(mask, True)
+        source_bias, bias = attention_bias(source_mask, False), attention_bias(mask, True)
         outputs, probabilities, first = [], [], 2
 
         def next_seeds(count: int) -> tf.Tensor | None:
@@ -244,7 +245,7 @@ class EncoderDecoder(BertEncoder):
         batch, encoder = tf.shape(source.mask)[0], self._layers_of[0]
         places = self.numbered(source.mask)
         x = self.embeddings(source.word_ids, positions=places, dtype=dtype)
-        bias = self.mask_bias(source.mask, False)
+        bias = attention_bias(source.mask, False)
         for block in encoder:
             x, _ = block(x, bias)
         return [
@@ -267,7 +268,7 @@ class EncoderDecoder(BertEncoder):
         `source_mask` is int32 [batch, source length]; the caches are those of `read`.
         """
         count = tf.shape(word_ids)[1]
-        bias = self.last_bias(mask, count), self.mask_bias(source_mask, False)
+        bias = self.last_bias(mask, count), attention_bias(source_mask, False)
         dtype = caches[0].source.keys.dtype
         x = self.embeddings.decoder(word_ids, positions=positions, dtype=dtype)
         for block, cache in zip(self._layers_of[1], caches, strict=True):

@@ -9,6 +9,23 @@ from bert_tf.models import flash_attention, fused_ops
 from bert_tf.models.layers.base import Layer, Shape, serializable
 from bert_tf.models.layers.dense import Dense
 
+# Added to the attention scores of masked positions.
+MASKED = -1e9
+
+
+def attention_bias(mask: tf.Tensor, causal: bool) -> tf.Tensor:
+    """The bias float32 [batch, 1, 1 or length, length] of attention scores for a mask.
+
+    Args:
+      mask: [batch, length], 1 or true for tokens, 0 for padding.
+      causal: Whether a token sees only those before it, and itself.
+    """
+    visible = tf.expand_dims(tf.expand_dims(tf.cast(mask, tf.float32), 1), 1)
+    if causal:
+        length = tf.shape(mask)[1]
+        visible *= tf.linalg.band_part(tf.ones([length, length]), -1, 0)
+    return (1.0 - visible) * MASKED
+
 
 class TokenRows(NamedTuple):
     """The positions of a padded batch that hold tokens, as rows without the padding.

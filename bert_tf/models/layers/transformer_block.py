@@ -3,6 +3,7 @@
 import math
 from typing import Any, NamedTuple
 
+import keras
 import tensorflow as tf
 
 from bert_tf.models import fused_ops
@@ -12,6 +13,7 @@ from bert_tf.models.layers.attention import (
     KeyValueCache,
     SelfAttention,
     TokenRows,
+    attention_bias,
 )
 from bert_tf.models.layers.base import Configured, Layer, Shape, serializable
 from bert_tf.models.layers.dense import Dense
@@ -71,13 +73,19 @@ class TransformerBlock(Configured, Layer):
 
     With `pre_norm`, LayerNorm comes before each instead, and the initial kernels of the output
     projections are divided by the root of their number (Radford et al. 2019, section 2.3: GPT-2).
+
+    In a Keras model of your own it maps [batch, length, hidden_size] to the same shape:
+
+    >>> block = TransformerBlock(BertConfig.named("tiny"))
+    >>> block(tf.zeros([2, 5, 128]), mask=tf.constant([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0]])).shape
+    TensorShape([2, 5, 128])
     """
 
     config: BertConfig
 
     def __init__(self, config: BertConfig, **kwargs):
         super().__init__((None, config.hidden_size), **kwargs)
-        self.config = config
+        self.config, self.supports_masking = config, True
         policy, hidden_size = self.dtype_policy, config.hidden_size
         additions = 2 * config.num_hidden_layers if config.pre_norm else 1
         output_range = config.initializer_range / math.sqrt(additions)
@@ -110,27 +118,43 @@ class TransformerBlock(Configured, Layer):
         """The sub-layers."""
         return self.attention, self.attention_norm, self.feed_forward, self.output_norm
 
-    def compute_output_shape(self, input_shape: Shape) -> tuple[Shape, Shape]:
-        """The shapes of the output and of the attention probabilities."""
+    def compute_output_shape(self, input_shape: Shape) -> Any:
+        """The shape of the output, and of the attention probabilities where x has rows."""
+        if len(input_shape) == 3:
+            return input_shape
         return self.attention.compute_output_shape(input_shape)
 
-    def compute_output_spec(self, x: Any, mask_bias: Any, *args: Any, **kwargs: Any) -> Any:
+    def compute_output_spec(
+        self, x: Any, mask_bias: Any = None, *args: Any, mask: Any = None, **kwargs: Any
+    ) -> Any:
         """The outputs for symbolic inputs."""
+        if len(x.shape) == 3:
+            return keras.KerasTensor(x.shape, self.compute_dtype)
         return self.attention.compute_output_spec(x, mask_bias)
 
     def call(
         self,
         x: tf.Tensor,
-        mask_bias: tf.Tensor,
+        mask_bias: tf.Tensor | None = None,
         seed: tf.Tensor | None = None,
         rows: TokenRows | None = None,
         first_only: bool = False,
         cache: KeyValueCache | None = None,
-    ) -> tuple[tf.Tensor, tf.Tensor]:
+        mask: tf.Tensor | None = None,
+    ) -> Any:
         """Applies the block; arguments and results as for `SelfAttention.call`.
 
-        `seed` is int32 [3], one for each dropout. The output includes all biases.
+        `seed` is int32 [3], one for each dropout; None: no dropout. The output includes all biases.
+        With x of [batch, length, hidden_size], `mask` is int or bool [batch, length], true for
+        tokens (None: all are), and the result is the output alone.
         """
+        if x.shape.rank == 3:
+            shape = tf.shape(x)
+            mask = tf.ones(shape[:2]) if mask is None else mask
+            bias = attention_bias(mask, self.config.causal)
+            output, _ = self.call(tf.reshape(x, [-1, x.shape[-1]]), bias, seed)
+            return tf.reshape(output, shape)
+        assert mask_bias is not None
         seeds = [None] * 3 if seed is None else tf.unstack(seed)
         pre_norm = self.config.pre_norm
         attended, probabilities = self.attention(

@@ -22,6 +22,7 @@ from bert_tf.models.layers import (
     SelfAttention,
     TransformerBlock,
 )
+from bert_tf.models.layers.attention import attention_bias
 from bert_tf.objectives.bidirectional_lm import BidirectionalLM
 from bert_tf.objectives.denoising import Denoising
 from bert_tf.objectives.registry import OBJECTIVES
@@ -217,3 +218,17 @@ def test_what_is_drawn_has_the_shapes():
     assert "(None, 2, None, None), (None, None, 16)" in dot
     assert "Input shape: <b>(None, 16)</b>" in dot
     assert "?" not in dot
+
+
+def test_a_block_is_a_layer_of_any_keras_model():
+    x = np.random.default_rng(0).normal(size=(2, 5, CONFIG.hidden_size)).astype(np.float32)
+    mask = np.array([[1, 1, 1, 1, 1], [1, 1, 0, 0, 0]])
+    block = TransformerBlock(CONFIG)
+    inputs = keras.Input((None, CONFIG.hidden_size)), keras.Input((None,), dtype="int32")
+    masked = keras.Model(inputs, block(inputs[0], mask=inputs[1]))([x, mask])
+    rows, _ = block(x.reshape(10, -1), attention_bias(mask, causal=False))
+    np.testing.assert_allclose(masked, tf.reshape(rows, x.shape), atol=1e-6)
+    # What padding has is not seen, and without a mask there is none.
+    alone = keras.Sequential([keras.Input((None, CONFIG.hidden_size)), block])
+    np.testing.assert_allclose(alone(x[1:, :2])[0], masked[1, :2], atol=1e-5)
+    assert alone.output_shape == (None, None, CONFIG.hidden_size)
