@@ -28,6 +28,7 @@ from pipelines.common import json_files
 from pipelines.corpus import reader
 from pipelines.labelled import conll, squad, tables
 from pipelines.labelled.schema import TextExample
+from pipelines.labelled.source import Source
 from pipelines.tokenizers import registry
 
 DIGITS = re.compile(rb"[0-9]+")
@@ -37,7 +38,7 @@ _WIDTH = 3
 
 
 def _rows(path: str) -> list[Any]:
-    return list(tables.read_rows(path))
+    return list(tables.read_rows(Source(path, header=True, has_quotes=False)))
 
 
 def _documents(path: str) -> list[Any]:
@@ -152,7 +153,7 @@ def _contents() -> dict[str, tuple[bytes, Callable[[str], object]]]:
         "rows.csv": (_delimited(","), _rows),
         "rows.jsonl": (lines, _rows),
         "rows.json": (json.dumps(_ROWS).encode(), _rows),
-        "words.txt": (f"{words}\n{words}".encode(), lambda path: list(conll.read(path))),
+        "words.txt": (f"{words}\n{words}".encode(), lambda path: list(conll.read(Source(path)))),
         "spans.json": (_squad(), lambda path: list(squad.read(path))),
         "settings.json": (b'{"a": [1, 2.5], "b": {"c": null}}', lambda p: json_files.read(p, dict)),
         "texts.txt": (prose, _documents),

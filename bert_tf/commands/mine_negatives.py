@@ -40,11 +40,11 @@ def main() -> None:
     from bert_tf.vectors import hard_negatives
     from pipelines.common import outputs
     from pipelines.labelled import user_files
-    from pipelines.labelled.columns import ColumnNames
+    from pipelines.labelled.source import Source
 
     outputs.check_file(_OUTPUT.value, _INPUT.value)
     columns = command_line.pairs(_COLUMNS.value, "--columns")
-    names = ColumnNames(columns, header=_HEADER.value, encoding=_ENCODING.value)
-    pairs = list(user_files.read_texts(_INPUT.value, names, True, False))
+    source = Source(_INPUT.value, columns, _HEADER.value, _ENCODING.value)
+    pairs = list(user_files.read_texts(source, pair=True, labelled=False))
     rows = hard_negatives.mine(_MODEL.value.rstrip("/"), pairs, _OUTPUT.value, _COUNT.value)
     print(f"{_OUTPUT.value}: {counted(rows, 'choice')} of {counted(len(pairs), 'pair')}")

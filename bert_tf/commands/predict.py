@@ -58,20 +58,20 @@ def main() -> None:
     import tensorflow as tf
 
     from bert_tf.serving import file_prediction
+    from pipelines.labelled.source import Source
 
     # Batches in parallel, on one core each, take less time than one at a time on all cores.
     tf.config.threading.set_intra_op_parallelism_threads(1)
-    request = file_prediction.PredictionRequest(
-        _INPUT.value,
-        _KIND.value,
-        command_line.pairs(_COLUMNS.value, "--columns"),
-        _LABELLED.value,
-        _HEADER.value,
-        _ENCODING.value,
-        _MAX_LENGTH.value,
-    )
+    columns = command_line.pairs(_COLUMNS.value, "--columns")
     written, metrics = file_prediction.predict_file(
-        _MODEL.value.rstrip("/"), request, _OUTPUT.value, _TASK.value, _ENGINE.value
+        _MODEL.value.rstrip("/"),
+        Source(_INPUT.value, columns, _HEADER.value, _ENCODING.value),
+        _OUTPUT.value,
+        _TASK.value,
+        kind=_KIND.value,
+        labelled=_LABELLED.value,
+        engine=_ENGINE.value,
+        max_seq_length=_MAX_LENGTH.value,
     )
     print("\n".join(written))
     for name, value in metrics.items():

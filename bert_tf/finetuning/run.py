@@ -3,7 +3,7 @@
 import dataclasses
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import TypedDict
 
 import keras
@@ -15,10 +15,8 @@ from tqdm import tqdm
 from bert_tf import tasks, weights
 from bert_tf.finetuning import batches
 from bert_tf.finetuning.freezing import Frozen
+from bert_tf.finetuning.preparation import Prepared
 from bert_tf.finetuning.settings import FineTuningSettings, Selection
-from bert_tf.finetuning.task_data import TaskData
-from bert_tf.finetuning.teaching import Teacher
-from bert_tf.models.base_config import EncoderConfig
 from bert_tf.models.layers.base import Weight
 from bert_tf.tasks import objectives
 from bert_tf.tasks.labels import LabelTask
@@ -31,7 +29,6 @@ from bert_tf.training.run_monitor import RunMonitor
 from bert_tf.training.schedules import WarmupLinearDecay
 from bert_tf.training.session import Session
 from bert_tf.training.step import StepSource
-from bert_tf.weights import Bundle
 from bert_tf.weights.bundle import HEADS, POOLER, head_units
 from pipelines.common import files, json_files
 
@@ -64,28 +61,21 @@ class RunResult(TypedDict):
     diverged: str | None
 
 
-@dataclasses.dataclass(frozen=True)
-class Setup:
-    """What all runs share."""
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Setup(Prepared):
+    """What the runs over rates and seeds share."""
 
-    settings: FineTuningSettings
-    config: EncoderConfig
-    bundle: Bundle
-    data: list[TaskData]
-    strategy: tf.distribute.Strategy
     output: str
     tensorboard: bool
     watchdog: Watchdog
     evaluated: Callable[[float, float], None] | None  # fraction of the steps, score on dev
-    unlabelled: Sequence[TaskData] = ()  # more training data of the task, with a teacher's logits
-    teacher: Teacher | None = None
 
     def run_folder(self, rate: float, seed: int) -> str:
         """The folder of a run."""
         return f"{self.output}/runs/lr-{rate:g}-seed-{seed}"
 
     def kept_folder(self, rate: float, seed: int) -> str:
-        """The folder of the weights that a run keeps."""
+        """The folder of the weights that a run keeps until the best run is known."""
         return f"{self.run_folder(rate, seed)}/kept"
 
 

@@ -11,15 +11,16 @@ import time
 from typing import Any
 
 import keras
-import tensorflow as tf
 from absl import logging
 
-from bert_tf import weights
-from bert_tf.finetuning import sweep, task_data, task_report
+from bert_tf.finetuning import preparation, sweep, task_report
+from bert_tf.finetuning.preparation import Prepared
 from bert_tf.finetuning.settings import FineTuningSettings
 from bert_tf.training import distribution, run_folder
+from bert_tf.training.loop import TrainingDivergedError
 from pipelines.common import files, json_files, optional
 from pipelines.common.errors import InputError
+from pipelines.common.machine import OutOfMemoryError
 
 PICTURE = "search.png"
 _EXTRA = "search"
@@ -58,25 +59,28 @@ def search(settings: FineTuningSettings, output: str, cache: str, minutes: float
         raise InputError("--keep_runs: a search keeps the best trial only; leave it out.")
     if distribution.in_cluster() or "://" in output:
         raise InputError("--search_minutes: works on one machine, and writes to a local folder.")
-    with run_folder.open_run(output, _identity(settings), write=True) as finished:
-        if finished is not None:
-            logging.info("To search for longer, name another --output.")
-            return finished
-        study = _study(output, settings)
-        while _has_time(study, 60 * minutes):
-            _try(study, settings, output, cache)
-        report = _keep_best(study, output)
-        run_folder.write_report(output, report)
-        files.remove_tree(f"{output}/{_TRIALS}")
-        return report
+    stamp = f"search-{preparation.stamp(settings)}"
+    report = run_folder.unchanged(output, stamp)
+    if report is None:
+        done = run_folder.is_finished(output)
+        prepared = preparation.prepare(settings, cache, searches=True, only_identity=done)
+        with run_folder.open_run(output, _identity(prepared), write=True) as report:
+            if report is None:
+                study = _study(output, settings)
+                while _has_time(study, 60 * minutes):
+                    _try(study, prepared, output)
+                report = _keep_best(study, output) | {"stamp": stamp}
+                run_folder.write_report(output, report)
+                files.remove_tree(f"{output}/{_TRIALS}")
+                return report
+    logging.info("To search for longer, name another --output.")
+    return report
 
 
-def _identity(settings: FineTuningSettings) -> dict[str, Any]:
+def _identity(prepared: Prepared) -> dict[str, Any]:
     """What decides the trials."""
-    examples = [task_data.read_examples(request, settings) for request in settings.tasks]
-    teacher = weights.read(settings.teacher) if settings.teacher else None
-    found = sweep.identity(settings, examples, weights.read(settings.init), teacher)
-    return json_files.as_json(found | {"search": True})
+    found = preparation.identity(prepared, prepared.settings)
+    return json_files.as_json(found | {"search": _batch_sizes(prepared)})
 
 
 def _study(output: str, settings: FineTuningSettings) -> Any:
@@ -120,14 +124,14 @@ def _ended(study: Any) -> list[Any]:
     return [t for t in study.trials if t.state in states or _REASON in t.user_attrs]
 
 
-def _try(study: Any, settings: FineTuningSettings, output: str, cache: str) -> None:
+def _try(study: Any, prepared: Prepared, output: str) -> None:
     """Does the next trial, and removes its files unless it is the best."""
     optuna = optional.load("optuna", _EXTRA)
     # What comes next follows from the trials so far, whether or not the search was resumed.
     tried = {_folder(trial, output) for trial in study.trials if trial.params}
     study.sampler = optuna.samplers.TPESampler(seed=len(tried))
     trial = study.ask()
-    chosen = _suggested(trial, settings)
+    chosen = dataclasses.replace(prepared, settings=_suggested(trial, prepared))
     told = 0
 
     def evaluated(share: float, score: float) -> None:
@@ -141,24 +145,23 @@ def _try(study: Any, settings: FineTuningSettings, output: str, cache: str) -> N
             raise optuna.TrialPruned
 
     keras.utils.clear_session()  # of the trial before
-    begin = time.perf_counter()
+    begin, folder = time.perf_counter(), _folder(trial, output)
     states = optuna.trial.TrialState
     score, state = None, states.FAIL
     try:
-        report = sweep.finetune(
-            chosen, _folder(trial, output), cache, tensorboard=False, evaluated=evaluated
-        )
+        report = sweep.train(chosen, folder, tensorboard=False, evaluated=evaluated)
         score, state = report["grid"][0]["score"], states.COMPLETE
     except optuna.TrialPruned:
         state = states.PRUNED
     except InputError as error:
-        if not _complete(study):  # the settings that the user gave
+        # These settings may fail: others are tried. A full disk or a lost file ends the search.
+        of_settings = isinstance(error, TrainingDivergedError | OutOfMemoryError)
+        if not (of_settings and _complete(study)):
             # A failed start leaves nothing; after a full disk, the run can be resumed.
-            if not run_folder.has_checkpoint(_folder(trial, output)):
+            if not _complete(study) and not run_folder.has_checkpoint(folder):
                 files.gfile.remove(f"{output}/{run_folder.SEARCH}")
                 files.remove_tree(f"{output}/{_TRIALS}")
             raise
-        # It diverged, or its batches are too large for the memory.
         logging.warning("a trial failed: %s", error)
         trial.set_user_attr(_REASON, str(error))
     finally:
@@ -171,10 +174,19 @@ def _try(study: Any, settings: FineTuningSettings, output: str, cache: str) -> N
             files.remove_tree(f"{output}/{_TRIALS}/{name}")
 
 
-def _suggested(trial: Any, settings: FineTuningSettings) -> FineTuningSettings:
-    rate, size = settings.learning_rates[0], settings.batch_size
-    parts = settings.accumulation * max(1, len(tf.config.list_logical_devices("GPU")))
-    sizes = [size, 2 * size] if size % (2 * parts) else [size // 2, size, 2 * size]
+def _batch_sizes(prepared: Prepared) -> list[int]:
+    """The given batch size, twice and, if the devices can share it, half of it."""
+    settings = prepared.settings
+    size, parts = (
+        settings.batch_size,
+        settings.accumulation * prepared.strategy.num_replicas_in_sync,
+    )
+    return [size, 2 * size] if size % (2 * parts) else [size // 2, size, 2 * size]
+
+
+def _suggested(trial: Any, prepared: Prepared) -> FineTuningSettings:
+    settings = prepared.settings
+    rate, sizes = settings.learning_rates[0], _batch_sizes(prepared)
     rates = (rate / _FACTOR, rate * _FACTOR)
     return dataclasses.replace(
         settings,

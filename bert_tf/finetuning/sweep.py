@@ -7,25 +7,14 @@ import math
 import statistics
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
-import tensorflow as tf
-
-from bert_tf import tasks, weights
-from bert_tf.finetuning import freezing, task_report, teaching
+from bert_tf.finetuning import preparation, task_report
 from bert_tf.finetuning.freezing import Frozen
+from bert_tf.finetuning.preparation import Prepared
 from bert_tf.finetuning.run import Run, RunResult, Setup
 from bert_tf.finetuning.settings import FineTuningSettings
-from bert_tf.finetuning.task_data import (
-    TaskData,
-    TaskExamples,
-    column_names,
-    convert,
-    read_examples,
-)
-from bert_tf.finetuning.teaching import Teacher
-from bert_tf.models.base_config import EncoderConfig
 from bert_tf.training import (
     checkpoints,
     distribution,
@@ -35,12 +24,8 @@ from bert_tf.training import (
     run_folder,
 )
 from bert_tf.training.loop import TrainingDivergedError
-from bert_tf.training.settings import StrategyName
-from bert_tf.weights import Bundle, formats, own
+from bert_tf.weights import own
 from pipelines.common import files, json_files
-from pipelines.common.errors import InputError
-from pipelines.labelled import tables
-from pipelines.tokenizers.base import Tokenizer
 
 # What the report has of each run.
 _GRID = ("learning_rate", "seed", "score", "metrics", "evaluations", "diverged")
@@ -48,11 +33,7 @@ _GRID = ("learning_rate", "seed", "score", "metrics", "evaluations", "diverged")
 
 @lost_workers.reported()
 def finetune(
-    settings: FineTuningSettings,
-    output: str,
-    cache: str,
-    tensorboard: bool = True,
-    evaluated: Callable[[float, float], None] | None = None,
+    settings: FineTuningSettings, output: str, cache: str, tensorboard: bool = True
 ) -> dict[str, Any]:
     """Fine-tunes a model for one or several tasks, or resumes a run that was stopped.
 
@@ -61,8 +42,6 @@ def finetune(
       output: folder for the model, its tasks.json, predictions and report.
       cache: folder for the outputs of a frozen encoder.
       tensorboard: whether to write summaries.
-      evaluated: is called with the fraction of the steps and the score after each evaluation on
-        dev, which must be there; what it raises ends the run.
 
     Returns:
       The report.
@@ -73,82 +52,70 @@ def finetune(
       stopping.Stopped: a signal arrived.
       RetryError: another worker was lost.
     """
-    start_time = time.perf_counter()
+    begin = time.perf_counter()
     settings.check()
-    done = run_folder.is_finished(output)
-    strategy = distribution.make_strategy(StrategyName.ONE_DEVICE if done else settings.strategy)
-    distribution.check_batch(settings.batch_size, settings.accumulation, strategy)
-    if isinstance(strategy, tf.distribute.TPUStrategy):
-        settings = dataclasses.replace(settings, fixed_length=True)
-        if any(tasks.make(request.kind).generation for request in settings.tasks):
-            raise InputError("texts are not written on TPUs; fine-tune for them on GPUs or a CPU.")
-    for model in filter(None, (settings.init, settings.teacher)):
-        formats.detect(formats.find(model))
-    # Before the weights, which take longer.
-    examples = [read_examples(request, settings) for request in settings.tasks]
-    bundle = weights.read(settings.init)
-    tokenizer = bundle.tokenizer()
-    data = [convert(each, tokenizer) for each in examples]
-    known = list(map(tasks.load, bundle.tasks))
-    data = [dataclasses.replace(x, task=x.task.begin_with(known)) for x in data]
-    _check_dev(settings, data, evaluated is not None)
-    config = _config(bundle, settings, data)
-    frozen = Frozen.parse(settings.freeze, config).whole
-    if config.causal and not frozen:
-        data = [_in_both_orders(item) for item in data]
-    if frozen:
-        if settings.teacher:
-            raise InputError("--teacher: is not for a frozen encoder (--freeze=all).")
-        if not all(item.task.own_head for item in data):
-            raise InputError("--freeze=all: leaves nothing to train for a head without weights.")
-        if not done:
-            data = freezing.with_outputs(data, bundle, cache)
-    more = _unlabelled(settings, data[0], tokenizer)
-    teacher, taught_by = None, weights.read(settings.teacher) if settings.teacher else None
-    if taught_by and not done:
-        teacher = Teacher(taught_by, data[0], tokenizer, strategy)
-        data, more = [teacher.teach(data[0])], list(map(teacher.teach, more))
+    stamp = preparation.stamp(settings)
+    report = run_folder.unchanged(output, stamp)
+    if report is not None:
+        _remove_kept(report, output)
+        return report
+    prepared = preparation.prepare(settings, cache, only_identity=run_folder.is_finished(output))
+    return train(prepared, output, tensorboard, begin=begin, stamp=stamp)
+
+
+def train(
+    prepared: Prepared,
+    output: str,
+    tensorboard: bool,
+    evaluated: Callable[[float, float], None] | None = None,
+    begin: float | None = None,
+    **marks: str,
+) -> dict[str, Any]:
+    """Trains with the settings of what was prepared, or resumes a run that was stopped.
+
+    Args:
+      prepared: what to train, and on what.
+      output: folder for the model, its tasks.json, predictions and report.
+      tensorboard: whether to write summaries.
+      evaluated: is called with the fraction of the steps and the score after each evaluation on
+        dev, which must be there; what it raises ends the run.
+      begin: when the work began, by `time.perf_counter`; None: now.
+      **marks: further entries of the report.
+
+    Returns:
+      The report.
+
+    Raises:
+      InputError: the output folder is of another run, or a step does not fit into memory.
+      TrainingDivergedError: all runs diverged.
+      stopping.Stopped: a signal arrived.
+    """
+    begin = time.perf_counter() if begin is None else begin
+    strategy, settings = prepared.strategy, prepared.settings
+    done, chief = run_folder.is_finished(output), distribution.is_chief(strategy)
     with lost_workers.watchdog(strategy, settings.worker_timeout) as watchdog:
         precision = run_folder.settled_precision(settings.precision, output, strategy)
         settings = dataclasses.replace(settings, precision=precision)
         setup = Setup(
-            *(settings, config, bundle, data, strategy, output, tensorboard, watchdog, evaluated),
-            *(more, teacher),
+            **(vars(prepared) | {"settings": settings}),
+            output=output,
+            tensorboard=tensorboard,
+            watchdog=watchdog,
+            evaluated=evaluated,
         )
-        found = identity(settings, data, bundle, taught_by)
-        different = run_folder.DIFFERENT_COMMANDS
-        distribution.check_same(strategy, [found, settings.pace()], different)
+        found = preparation.identity(prepared, settings)
+        distribution.check_same(strategy, [found, settings.pace()], run_folder.DIFFERENT_COMMANDS)
+        frozen = Frozen.parse(settings.freeze, prepared.config).whole
         if not (done or frozen):  # a frozen encoder needs no more than its weights
             _check_memory(setup)
-        chief = distribution.is_chief(strategy)
         with run_folder.open_run(output, found, write=chief and not done) as finished:
             report = finished
             if report is None:
-                report = _train(setup, start_time)
+                report = _train(setup, begin, marks)
                 distribution.meet(strategy)
-            if chief and not report["settings"]["keep_runs"]:
-                _remove_kept(setup)  # also of a finished run: a kill may have left them
+            if chief:
+                _remove_kept(report, output)
             return report
-
-
-def _in_both_orders(data: TaskData) -> TaskData:
-    """A model that reads from left to right compares two texts in both orders."""
-    task = data.task
-    if not getattr(task, "symmetric", False):
-        return data
-    head = dataclasses.replace(task.head, both_orders=True)
-    return dataclasses.replace(data, task=dataclasses.replace(task, head=head))
-
-
-def _unlabelled(
-    settings: FineTuningSettings, data: TaskData, tokenizer: Tokenizer
-) -> list[TaskData]:
-    """The texts without labels, if any."""
-    if not settings.unlabelled:
-        return []
-    (request,) = settings.tasks
-    columns = column_names(request, "train")
-    return [teaching.unlabelled(data, settings.unlabelled, tokenizer, columns)]
 
 
 def _check_memory(setup: Setup) -> None:
@@ -166,7 +133,7 @@ def _check_memory(setup: Setup) -> None:
     )
 
 
-def _train(setup: Setup, start_time: float) -> dict[str, Any]:
+def _train(setup: Setup, begin: float, marks: dict[str, str]) -> dict[str, Any]:
     """Trains all runs and keeps the best one; returns the report."""
     settings = setup.settings
     if setup.tensorboard and distribution.is_chief(setup.strategy):
@@ -187,92 +154,21 @@ def _train(setup: Setup, start_time: float) -> dict[str, Any]:
     report = _report(setup, results, chosen) | _keep(setup, chosen, run)
     report["warnings"] += task_report.warnings_of(report, setup.data)
     # Runs count with the time of earlier processes too, all else with that of this one.
-    around = time.perf_counter() - start_time - run_time
+    around = time.perf_counter() - begin - run_time
     report["seconds"] = around + sum(result["seconds"] for result in results)
-    report = json_files.as_json(report)
+    report = json_files.as_json(report | marks)
     run_folder.write_report(setup.output, report)
     return report
 
 
-def _remove_kept(setup: Setup) -> None:
-    """Removes the weights of the runs; those of the best one are in the output folder."""
-    for rate, seed in itertools.product(setup.settings.learning_rates, setup.settings.seeds):
-        files.remove_tree(setup.kept_folder(rate, seed))
+def _remove_kept(report: dict[str, Any], output: str) -> None:
+    """Removes the weights of the runs, also those that a kill left in a finished run's folder.
 
-
-def _check_dev(settings: FineTuningSettings, data: list[TaskData], searches: bool) -> None:
-    """Raises InputError where there is something to choose on dev data, and no such data."""
-    if any(item.dev for item in data):
-        return
-    if searches or len(settings.learning_rates) > 1 or settings.patience:
-        raise InputError(
-            f"{settings.tasks[0].name}: a learning rate, or when to stop, is chosen on dev data, "
-            "and there is none; name some (--dev), or give one --learning_rate and no --patience "
-            "or --search_minutes."
-        )
-
-
-def _config(bundle: Bundle, settings: FineTuningSettings, data: list[TaskData]) -> EncoderConfig:
-    """The configuration to train, which must fit the tasks."""
-    config = bundle.config
-    for item in data:
-        types = bundle.require_vocabulary().types(item.task.segments, bundle.resolved_settings())
-        config.check_segments(types, item.task.name)
-        if item.task.max_seq_length > config.max_seq_length:
-            raise InputError(
-                f"{item.task.name}: sequences of {item.task.max_seq_length} tokens exceed the "
-                f"model's {config.max_seq_length} positions; set --max_seq_length."
-            )
-        widest = max(getattr(item.task, "dimensions", ()), default=0)
-        if widest > config.hidden_size:
-            raise InputError(f"--dimensions={widest}: vectors have {config.hidden_size}.")
-        if item.task.generation and item.task.generation.max_new_tokens >= config.max_seq_length:
-            raise InputError(
-                f"{item.task.name}: targets of {item.task.generation.max_new_tokens + 1} tokens "
-                f"exceed the model's {config.max_seq_length} positions; set --max_target_length."
-            )
-    return config if settings.dropout is None else config.with_dropout(settings.dropout)
-
-
-def identity(
-    settings: FineTuningSettings,
-    data: Sequence[TaskData | TaskExamples],
-    bundle: Bundle,
-    teacher: Bundle | None,
-) -> dict[str, Any]:
-    """All that decides the weights; a run can be resumed if it is the same."""
-    values = settings.identity()
-    for name in ("tasks", "init", "teacher", "unlabelled"):  # their contents are compared
-        del values[name]
-    unlabelled = settings.unlabelled
-    return {
-        **({"teacher_sha256": teacher.sha256()} if teacher else {}),
-        **({"unlabelled_sha256": tables.sha256(unlabelled)} if unlabelled else {}),
-        "search": False,
-        "settings": values,
-        "config": bundle.config.to_dict(),
-        "init_sha256": bundle.sha256(),
-        **({"init_tasks": list(bundle.tasks)} if bundle.tasks else {}),
-        "vocabulary_sha256": bundle.require_vocabulary().sha256,
-        "tokenizer": bundle.resolved_settings(),
-        "tasks": describe_tasks(settings, data),
-    }
-
-
-def describe_tasks(
-    settings: FineTuningSettings, data: Sequence[TaskData | TaskExamples]
-) -> list[dict[str, Any]]:
-    """What decides the examples of each task: how its files are read, checksums, and labels."""
-    return [
-        {
-            "kind": request.kind,
-            "name": request.name,
-            **request.layout(),
-            "inputs": found.inputs,
-            "labels": list(found.task.labels),  # a file beside the data may name them
-        }
-        for request, found in zip(settings.tasks, data, strict=True)
-    ]
+    Those of the best run are in the output folder.
+    """
+    if not report["settings"]["keep_runs"]:
+        for run in files.matching(f"{output}/runs", "*"):
+            files.remove_tree(f"{run}/kept")
 
 
 def _choose(results: list[RunResult]) -> RunResult:

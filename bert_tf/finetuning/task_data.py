@@ -17,9 +17,9 @@ from pipelines.common import files
 from pipelines.common.errors import InputError
 from pipelines.common.texts import listed
 from pipelines.labelled import labelled_lines, labels, splits, tables
-from pipelines.labelled.columns import ColumnNames
 from pipelines.labelled.features import Features
 from pipelines.labelled.schema import have_labels, label_of, text_of
+from pipelines.labelled.source import Source
 from pipelines.tokenizers import coverage
 from pipelines.tokenizers.base import Tokenizer
 
@@ -108,23 +108,27 @@ def read_examples(request: TaskRequest, settings: FineTuningSettings) -> TaskExa
     task = make(request.kind, request.name, **_options(request, settings))
     task = dataclasses.replace(task, columns=request.columns)
     paths = _paths(request, task)
+    if {"all", "train"} <= paths.keys():
+        logging.warning("%s is not read: --train names the training data.", paths.pop("all"))
     whole, by_column = paths.get("all") or paths.get("train"), False
     if whole and len(paths) == 1 and task.source.named_columns:
-        parts_of_it = splits.in_column(whole, request.encoding)
+        parts_of_it = splits.in_column(Source(whole, encoding=request.encoding))
         by_column, paths = bool(parts_of_it), dict.fromkeys(parts_of_it, whole) or paths
     # All tasks share the named columns, except those whose files have fixed ones.
     named = len(settings.tasks) == 1 or task.source.named_columns
     several = len(settings.tasks) > 1
-    columns = {
-        split: column_names(
-            request, split if named else None, several, split if by_column else None
+    sources = {
+        split: dataclasses.replace(
+            source_of(request, path, split if named else None),
+            shared=several,
+            part=split if by_column else None,
         )
-        for split in paths
+        for split, path in paths.items()
     }
     notes: dict[str, int] = {}
     parts = {
-        split: read(task, path, split, columns[split], notes, labelled=True)
-        for split, path in paths.items()
+        split: read(task, source, split, notes, labelled=True)
+        for split, source in sources.items()
         if not _is_test(split)
     }
     task, parts = _with_label_names(task, request, parts, paths)
@@ -138,8 +142,8 @@ def read_examples(request: TaskRequest, settings: FineTuningSettings) -> TaskExa
     parts["train"] = learnable(task, parts["train"], notes)
     task = task.fit(parts["train"])  # of all examples: a part may lack a label that dev has
     parts["train"] = dev_split.drawn(parts["train"], settings.train_examples)
-    for split in filter(_is_test, paths):
-        parts[split] = _read_test(task, paths[split], split, columns[split], notes)
+    for split in filter(_is_test, sources):
+        parts[split] = _read_test(task, sources[split], split, notes)
     for name, examples in parts.items():
         task.check(examples)
         if name != "train":  # scored all the same, as the official scripts do
@@ -148,16 +152,13 @@ def read_examples(request: TaskRequest, settings: FineTuningSettings) -> TaskExa
     return TaskExamples(task, parts, inputs, notes)
 
 
-def column_names(
-    request: TaskRequest, split: str | None, shared: bool = False, part: str | None = None
-) -> ColumnNames:
-    """Finds the columns of a split; None: the files have fixed ones. See `ColumnNames`."""
-    return ColumnNames(
+def source_of(request: TaskRequest, path: str, split: str | None) -> Source:
+    """A file of a split, as the user says that it is read; None: its columns are fixed."""
+    return Source(
+        path,
         request.columns_of(split) if split else {},
-        header=request.header,
-        encoding=request.encoding,
-        shared=shared,
-        part=part,
+        request.header,
+        request.encoding,
         label_names=request.label_names or _in_order(request.label_map),
     )
 
@@ -216,11 +217,15 @@ def _paths(request: TaskRequest, task: Task) -> dict[str, str]:
     if not request.data or task.source.splits.keys() <= named.keys():
         return named
     source = task.source
-    found = splits.find(request.data, source.splits, source.folder, named, request.encoding)
-    if "train" in named and "all" in found:
-        del found["all"]
-        logging.warning("%s is not read: --train names the training data.", request.data)
-    return found | named
+    return named | splits.find(request.data, source.splits, source.folder, named, request.encoding)
+
+
+def files_of(request: TaskRequest) -> list[str]:
+    """All files that a task reads, with those beside its data that may name labels."""
+    paths = _paths(request, make(request.kind, request.name)).values()
+    found = [file for path in paths for file in tables.files_of(path)]
+    beside = (labels.beside(path, request.encoding) for path in paths)
+    return found + [names[0] for names in beside if names]
 
 
 def _file_in(path: str, split: str) -> str:
@@ -254,20 +259,21 @@ def _with_label_names(
 
 
 def read(
-    task: Task, path: str, split: str, columns: ColumnNames, notes: dict[str, int], labelled: bool
+    task: Task, source: Source, split: str, notes: dict[str, int], labelled: bool
 ) -> list[Any]:
     """Reads the examples of a file; skipped records are counted in `notes`.
 
     Raises:
       InputError: the file is bad, or columns are named although its kind has fixed ones.
     """
-    if columns.chosen and not task.source.named_columns:
+    if source.chosen and not task.source.named_columns:
         raise InputError(f"--columns: the files of {task.kind} have columns of their own.")
     skipped: list[str] = []
-    columns.label_names = columns.label_names or _in_order(task.label_map)
-    examples = task.source.read(path, split, labelled, columns, skipped)
+    names = source.label_names or _in_order(task.label_map)
+    source = dataclasses.replace(source, label_names=names)
+    examples = task.source.read(source, split, labelled, skipped)
     if not examples:
-        raise InputError(f"{path}: has no examples.")
+        raise InputError(f"{source.path}: has no examples.")
     if labelled:
         for example in examples:
             if label_of(example) is None:
@@ -279,20 +285,18 @@ def read(
     return examples
 
 
-def _read_test(
-    task: Task, path: str, split: str, columns: ColumnNames, notes: dict[str, int]
-) -> list[Any]:
+def _read_test(task: Task, source: Source, split: str, notes: dict[str, int]) -> list[Any]:
     """Reads a test file, with its labels if all its examples have one that training knows."""
     if task.source.test_labelled:
         try:
             found = dict(notes)
-            examples = read(task, path, split, columns, found, labelled=True)
+            examples = read(task, source, split, found, labelled=True)
             task.check(examples)
             notes.update(found)
             return examples
         except InputError as error:
-            logging.warning("%s is predicted, but not scored: %s", path, error)
-    return read(task, path, split, columns, notes, labelled=False)
+            logging.warning("%s is predicted, but not scored: %s", source.path, error)
+    return read(task, source, split, notes, labelled=False)
 
 
 def count_problems(task: Task, examples: Sequence[Any], split: str, notes: dict[str, int]) -> None:

@@ -16,8 +16,8 @@ from bert_tf.tasks.model import TaskModel, TaskObjective
 from bert_tf.training import distribution
 from bert_tf.weights import Bundle
 from pipelines.common.errors import InputError
-from pipelines.labelled.columns import ColumnNames
 from pipelines.labelled.features import Features
+from pipelines.labelled.source import Source
 from pipelines.tokenizers.base import Tokenizer
 
 
@@ -120,7 +120,7 @@ class Teacher:
         return found
 
 
-def unlabelled(data: TaskData, path: str, tokenizer: Tokenizer, columns: ColumnNames) -> TaskData:
+def unlabelled(data: TaskData, source: Source, tokenizer: Tokenizer) -> TaskData:
     """Texts without labels as further training data, to learn from the teacher alone.
 
     Raises:
@@ -129,16 +129,16 @@ def unlabelled(data: TaskData, path: str, tokenizer: Tokenizer, columns: ColumnN
     task = data.task
     if task.per_token:
         raise InputError(
-            f"--unlabelled={path}: is for tasks on whole texts; {task.name} is on tokens."
+            f"--unlabelled={source.path}: is for tasks on whole texts; {task.name} is on tokens."
         )
     notes: dict[str, int] = {}
-    examples = task_data.read(task, path, "test", columns, notes, labelled=False)
+    examples = task_data.read(task, source, "test", notes, labelled=False)
     task.check(examples)
     examples = task_data.learnable(task, examples, notes)
     found = task_data.make_features(task, examples, tokenizer)
     found = dataclasses.replace(
         found, columns={k: v for k, v in found.columns.items() if k != "labels"}
     )
-    logging.info("%s: %s texts to learn from the teacher.", path, f"{len(examples):,}")
+    logging.info("%s: %s texts to learn from the teacher.", source.path, f"{len(examples):,}")
     split = Split("unlabelled", examples, found)
     return TaskData(task, split, (), (), {}, notes)

@@ -2,7 +2,7 @@
 
 import dataclasses
 import fnmatch
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -20,55 +20,38 @@ from bert_tf.weights import formats
 from pipelines.common import compressed, files, json_files, locks, outputs
 from pipelines.common.errors import InputError
 from pipelines.common.machine import cores
-from pipelines.common.texts import UTF8
 from pipelines.labelled import text_lines
-from pipelines.labelled.columns import ColumnNames
+from pipelines.labelled.source import Source
 
 _MANIFEST = "manifest.json"
 _MADE_BY = "bert_tf.predict"
 _Predict = Callable[[Sequence[Any]], list[Any]]
 
 
-@dataclasses.dataclass(frozen=True)
-class PredictionRequest:
-    """A file to predict for.
-
-    Attributes:
-      path: of the file.
-      kind: the layout of the file, if it is not the task's own, such as "ax" for a model of mnli;
-        also the kind of task, if the model of another program does not have it.
-      columns: names of columns by role.
-      labelled: whether to read its labels, and to score the predictions.
-      header: whether the first line of a table names its columns; None: detected.
-      encoding: the encoding of the file.
-      max_seq_length: maximum number of tokens in a sequence; None: that of the task.
-    """
-
-    path: str
-    kind: str | None = None
-    columns: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    labelled: bool = False
-    header: bool | None = None
-    encoding: str = UTF8
-    max_seq_length: int | None = None
-
-
 def predict_file(
     model: str,
-    request: PredictionRequest,
+    source: Source,
     output: str | None = None,
     task_name: str | None = None,
+    *,
+    kind: str | None = None,
+    labelled: bool = False,
     engine: str = EngineName.TENSORFLOW,
+    max_seq_length: int | None = None,
 ) -> tuple[list[str], dict[str, float]]:
     """Writes the official prediction files for the examples of a file.
 
     Args:
       model: folder of a fine-tuned model, in any format with task heads, or of an export.
-      request: the file.
+      source: the file.
       output: folder to write to; None: predictions/<task>, in the folder of a fine-tuned model
         or, for an export, in the current one.
       task_name: one of several tasks of the model.
+      kind: the layout of the file, if it is not the task's own, such as "ax" for a model of mnli;
+        also the kind of task, if the model of another program does not have it.
+      labelled: whether to read the labels of the file, and to score the predictions.
       engine: of an export, see `Predictor`.
+      max_seq_length: maximum number of tokens in a sequence; None: that of the task.
 
     Returns:
       The paths of the output files, and the metrics (none without labels).
@@ -77,23 +60,23 @@ def predict_file(
       InputError: the model does not have the task, the file is bad, or the output folder holds
         something other than predictions.
     """
-    task, predict = open_task(model, task_name, request.kind, engine, request.max_seq_length)
+    task, predict = open_task(model, task_name, kind, engine, max_seq_length)
     if not output:
         folder = "." if saved_model.is_export(model) else formats.folder_of(model)
         output = f"{folder}/predictions/{task.name}"
     manifest = f"{output}/{_MANIFEST}"
     if not _marks_predictions(manifest):
-        outputs.check_folder(output, "predictions", (), (), [request.path])
-    reading = _reading(task, request.kind)
-    split = _split_of(request.path, reading)
-    examples = read(task, request)
+        outputs.check_folder(output, "predictions", (), (), [source.path])
+    reading = _reading(task, kind)
+    split = _split_of(source.path, reading)
+    examples = read(task, source, kind, labelled)
     predictions = predict(examples)
     texts = reading.files(examples, predictions, split)
     with locks.held(output):
         json_files.write(manifest, {"made_by": _MADE_BY})
         for name, text in texts.items():
             files.write_text(f"{output}/{name}", text)
-    metrics = reading.metrics(examples, predictions) if request.labelled else {}
+    metrics = reading.metrics(examples, predictions) if labelled else {}
     return [f"{output}/{name}" for name in texts], metrics
 
 
@@ -111,7 +94,7 @@ def open_task(
       task_name: one of several tasks of the model.
       kind: of the task, if the model of another program does not have it.
       engine: of an export.
-      max_seq_length: as for `PredictionRequest`.
+      max_seq_length: as for `predict_file`.
 
     Raises:
       InputError: the model does not have the task, or too few positions.
@@ -132,21 +115,21 @@ def _marks_predictions(manifest: str) -> bool:
     return exists and json_files.read(manifest, dict[str, Any]).get("made_by") == _MADE_BY
 
 
-def read(task: Task, request: PredictionRequest) -> Sequence[Any]:
+def read(
+    task: Task, source: Source, kind: str | None = None, labelled: bool = False
+) -> Sequence[Any]:
     """Reads the examples of a file for a task of the model; their problems are logged.
 
     Raises:
       InputError: the file is bad, or its layout is not that of the task's files.
     """
-    reading = _reading(task, request.kind)
-    split = _split_of(request.path, reading)
+    reading = _reading(task, kind)
+    split = _split_of(source.path, reading)
+    source = dataclasses.replace(source, usual=dict(reading.columns))
     try:
-        columns = ColumnNames(
-            request.columns, dict(reading.columns), request.header, request.encoding
-        )
-        examples = task_data.read(reading, request.path, split, columns, {}, request.labelled)
+        examples = task_data.read(reading, source, split, {}, labelled)
     except InputError as error:
-        if reading.source.named_columns or request.kind:
+        if reading.source.named_columns or kind:
             raise
         raise InputError(
             f"{error} If the file does not have the layout of {reading.kind}, name its layout with "

@@ -18,6 +18,7 @@ from bert_tf.tasks import Task
 from pipelines.common import command_line, optional, path_lists
 from pipelines.common.errors import InputError
 from pipelines.common.machine import cores
+from pipelines.labelled.source import Source
 
 
 @dataclasses.dataclass(frozen=True)
@@ -99,11 +100,10 @@ class ScoreCheck:
     @functools.cached_property
     def _examples(self) -> dict[str, Sequence[Any]]:
         """The labelled examples by task."""
-        requests = {
-            task.name: file_prediction.PredictionRequest(self.dev[task.name], labelled=True)
+        return {
+            task.name: file_prediction.read(task, Source(self.dev[task.name]), labelled=True)
             for task in self._tasks
         }
-        return {task.name: file_prediction.read(task, requests[task.name]) for task in self._tasks}
 
     def __call__(self, path: str) -> list[ReducedScore]:
         """The scores of an export with each engine that keeps them.

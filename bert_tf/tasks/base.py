@@ -20,8 +20,8 @@ from bert_tf.models.head_config import HeadConfig
 from bert_tf.objectives.distillation import TEMPERATURE, divergence
 from bert_tf.tasks.signatures import Arrays, ServedModel, Signature
 from pipelines.labelled import bucketing, splits
-from pipelines.labelled.columns import ColumnNames
 from pipelines.labelled.features import Features, layer_names, pad
+from pipelines.labelled.source import Source
 from pipelines.tokenizers.base import Tokenizer
 from pipelines.tokenizers.packing import MODEL_INPUTS
 
@@ -67,7 +67,7 @@ class TaskFiles:
     Attributes:
       splits: patterns of file names by split; the first pattern that matches counts. Splits whose
         names begin with "dev" are scored, those with "test" predicted.
-      read: reads (path, split, labelled, columns, skipped): the examples of a file. It appends a
+      read: reads (source, split, labelled, skipped): the examples of a file. It appends a
         line to `skipped` for each record that it had to skip.
       folder: the usual name of the folder within a collection, such as "MRPC".
       named_columns: whether the user may name columns.
@@ -75,7 +75,7 @@ class TaskFiles:
     """
 
     splits: Mapping[str, tuple[str, ...]]
-    read: Callable[[str, str, bool, ColumnNames, list[str]], list[Any]]
+    read: Callable[[Source, str, bool, list[str]], list[Any]]
     folder: str | None = None
     named_columns: bool = True
     test_labelled: bool = True
@@ -83,20 +83,20 @@ class TaskFiles:
     @classmethod
     def of_user(
         cls,
-        read: Callable[[str, ColumnNames, bool], Iterable[Any]],
+        read: Callable[[Source, bool], Iterable[Any]],
         endings: tuple[str, ...] = (),
         prefixes: tuple[str, ...] = ("",),
     ) -> Self:
         """The user's own files: train.*, dev.* and test.*.
 
         Args:
-          read: reads (path, columns, labelled).
+          read: reads (source, labelled).
           endings: further endings of their names, which are preferred.
           prefixes: patterns of what may precede their names.
         """
         return cls(
             splits.of_user(endings, prefixes),
-            lambda path, split, labelled, names, _: list(read(path, names, labelled)),
+            lambda file, split, labelled, _: list(read(file, labelled)),
         )
 
 

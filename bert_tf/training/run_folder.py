@@ -115,6 +115,22 @@ def is_finished(output: str) -> bool:
     return all(files.gfile.exists(f"{output}/{name}") for name in (_IDENTITY, _REPORT))
 
 
+def unchanged(output: str, stamp: str) -> dict[str, Any] | None:
+    """The report of a finished run that has this stamp; workers of a cluster compare all.
+
+    Raises:
+      InputError: the folder holds something else than a run.
+    """
+    outputs.check_folder(output, "a training run", [_IDENTITY])
+    if distribution.in_cluster() or not is_finished(output):
+        return None
+    report = json_files.read(f"{output}/{_REPORT}", dict[str, Any], finite=False)
+    if report.get("stamp") != stamp:
+        return None
+    logging.info("%s is complete; nothing to do.", output)
+    return report
+
+
 def settled_precision(choice: str, output: str, strategy: tf.distribute.Strategy) -> str:
     """The precision to train in: for auto, the one that the run began with.
 

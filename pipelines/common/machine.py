@@ -12,6 +12,10 @@ _MEMORY_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.lim
 _PROCESSOR = ("model name", "flags", "CPU part", "Features")  # lines of /proc/cpuinfo
 
 
+class OutOfMemoryError(InputError):
+    """Something would not fit into the memory of this machine."""
+
+
 def processor() -> str:
     """The processor's name and instruction sets."""
     try:
@@ -52,11 +56,11 @@ def check_memory(needed: float, what: str) -> None:
       what: What takes them, for the error.
 
     Raises:
-      InputError: The machine has less memory.
+      OutOfMemoryError: The machine has less memory.
     """
     available = memory()
     if needed > available:
-        raise InputError(
+        raise OutOfMemoryError(
             f"{what} would take at least {needed / 1e9:,.0f} GB of memory; this machine has "
             f"{available / 1e9:,.0f} GB. Choose smaller settings."
         )

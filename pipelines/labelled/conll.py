@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from pipelines.common.errors import InputError
 from pipelines.common.texts import UTF8, counted
 from pipelines.labelled import text_lines, word_columns
-from pipelines.labelled.columns import ColumnNames
 from pipelines.labelled.schema import WordsExample
+from pipelines.labelled.source import Source
 from pipelines.labelled.word_columns import CONLLU, DOCUMENT, Line, WordColumns
 
 # The tags of Universal Dependencies.
@@ -20,24 +20,22 @@ _METADATA = re.compile(r"# *\w+( \w+)? *= |# new(doc|par)\b")  # of CoNLL-U
 _HEAD = 5000  # lines that decide the columns
 
 
-def read(
-    path: str, names: ColumnNames | None = None, labelled: bool | None = True
-) -> Iterator[WordsExample]:
+def read(source: Source, labelled: bool | None = True) -> Iterator[WordsExample]:
     """Yields the sentences of a file; tags are read if there are any if `labelled` is None.
 
     Columns are separated by tabs in a line that has any, otherwise by spaces. Comments before a
     sentence (lines that begin with #, and have other columns than words have, or metadata as in
-    CoNLL-U) are ignored. Words are FORM and tags UPOS in .conllu files; in others, `names` are
-    numbers from 1, or names.
+    CoNLL-U) are ignored. Words are FORM and tags UPOS in .conllu files; in others, columns
+    are named by number from 1, or by name.
 
     Raises:
       InputError: a line has too few columns, or a column is unknown or ambiguous.
     """
-    names = names or ColumnNames({})
-    head = list(itertools.islice(_lines(path, names.encoding), _HEAD))
-    places = word_columns.find(path, head, names, labelled, _is_conllu(path))
-    names.log_once(path, places.description)
-    lines: Iterator[Line] = itertools.chain(_lines(path, names.encoding), [(0, None)])
+    path, encoding = source.path, source.encoding
+    head = list(itertools.islice(_lines(path, encoding), _HEAD))
+    places = word_columns.find(source, head, labelled, _is_conllu(path))
+    source.log_once(places.description)
+    lines: Iterator[Line] = itertools.chain(_lines(path, encoding), [(0, None)])
     return _sentences(path, lines, places.has_tags if labelled is None else labelled, places)
 
 

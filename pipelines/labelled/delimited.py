@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from pipelines.common.errors import InputError
-from pipelines.labelled.layout import FileLayout
+from pipelines.labelled.source import Source
 from pipelines.labelled.table_rows import TableRow
 from pipelines.labelled.text_lines import ending, read_lines
 
@@ -31,49 +31,45 @@ _MAX_RECORD = 1 << 20  # characters of a row with line breaks within quotes
 
 
 def read(
-    path: str,
-    columns: Sequence[str] | None,
-    skipped: list[str] | None,
-    layout: FileLayout,
+    source: Source, columns: Sequence[str] | None, skipped: list[str] | None
 ) -> Iterator[TableRow]:
     """Yields the rows of a .tsv or .csv file; see `tables.read_rows`."""
-    lines = read_lines(path, layout.encoding)
+    path, encoding = source.path, source.encoding
+    lines = read_lines(path, encoding)
     head = list(itertools.islice(lines, _SAMPLE))
-    mark = _delimiter(head, path, layout)
+    mark = _delimiter(head, source)
     lines = itertools.chain(head, lines)
     name = _NAMES[mark]
-    if mark == "\t" and layout.may_be_quoted and _is_quoted(path, layout.encoding):
+    if mark == "\t" and source.has_quotes and _is_quoted(path, encoding):
         name = _QUOTED
     cells = _tsv_cells(lines) if name == _NAMES["\t"] else _csv_cells(lines, path, mark)
-    return from_cells(cells, path, columns, skipped, layout, name)
+    return from_cells(cells, source, columns, skipped, name)
 
 
 def from_cells(
     cells: Iterator[tuple[int, list[str]]],
-    path: str,
+    source: Source,
     columns: Sequence[str] | None,
     skipped: list[str] | None,
-    layout: FileLayout,
     name: str,
 ) -> Iterator[TableRow]:
     """Yields the rows of a table, given the number and the cells of each; a blank one has none.
 
     Args:
       cells: the numbers and cells.
-      path: the file.
+      source: the file.
       columns: as in `tables.read_rows`.
       skipped: as there.
-      layout: as there.
       name: the format of the file, for messages.
     """
     cells = _without_blank_end(cells)
     head = list(itertools.islice(cells, _HEAD))
     there = [values for _, values in head if values != [""]]
     if name == _NAMES[","] and there and all("\t" in "".join(values) for values in there):
-        raise InputError(f"{path}: tabs separate its columns; rename it to .tsv.")
-    if columns is None and there and not layout.is_header(path, there):
+        raise InputError(f"{source.path}: tabs separate its columns; rename it to .tsv.")
+    if columns is None and there and not source.is_header(there):
         columns = [str(number) for number in range(1, len(there[0]) + 1)]
-    return _table_rows(itertools.chain(head, cells), path, columns, skipped, name)
+    return _table_rows(itertools.chain(head, cells), source.path, columns, skipped, name)
 
 
 def first_row(path: str, encoding: str) -> list[str]:
@@ -90,20 +86,20 @@ def csv_rows(path: str, encoding: str) -> Iterator[tuple[str, list[str]]]:
             yield f"{path}: line {number}", cells
 
 
-def _delimiter(head: Sequence[str], path: str, layout: FileLayout) -> str:
+def _delimiter(head: Sequence[str], source: Source) -> str:
     """Returns the usual delimiter, or another that gives known columns, given the first lines.
 
     Another takes its place if the first line does not have the usual one; or, in a .csv, if some
     line does not, while the other gives the same number of columns in every line.
     """
-    usual = "," if ending(path) == ".csv" else "\t"
+    usual = "," if ending(source.path) == ".csv" else "\t"
     lines = [line for line in head if line.strip()]
     if not lines or (usual in lines[0] and (usual == "\t" or all(usual in line for line in lines))):
         return usual
     for mark in _NAMES:
         sizes = [len(_split(line, mark)) for line in lines]
         fits = usual not in lines[0] or len(set(sizes)) == 1
-        if mark != usual and sizes[0] > 1 and fits and layout.has_known(_split(lines[0], mark)):
+        if mark != usual and sizes[0] > 1 and fits and source.has_known(_split(lines[0], mark)):
             return mark
     return usual
 

@@ -4,14 +4,14 @@ import math
 from collections.abc import Iterator
 
 from pipelines.common.errors import InputError
-from pipelines.labelled import text_files
-from pipelines.labelled.columns import ColumnNames
+from pipelines.labelled import tables, text_files
 from pipelines.labelled.schema import EmbeddingExample
+from pipelines.labelled.source import Source
 from pipelines.labelled.table_rows import TableRow
 from pipelines.labelled.user_files import text_roles, texts_of
 
 
-def read(path: str, columns: ColumnNames, labelled: bool) -> Iterator[EmbeddingExample]:
+def read(source: Source, labelled: bool) -> Iterator[EmbeddingExample]:
     """Yields the examples of a table, or of a file with one text per line.
 
     A row has one text, perhaps with a class as its label; or two that are alike (text_a and
@@ -21,7 +21,7 @@ def read(path: str, columns: ColumnNames, labelled: bool) -> Iterator[EmbeddingE
     Raises:
       InputError: a column is missing, a text is empty, or the label of a pair is not a number.
     """
-    lines = text_files.TextFile(path, columns.chosen, columns.header, columns.encoding)
+    lines = text_files.TextFile(source.path, source.chosen, source.header, source.encoding)
     if not lines.is_table:
         text_files.check(lines)  # warns of tabs
         for line in lines:
@@ -30,14 +30,14 @@ def read(path: str, columns: ColumnNames, labelled: bool) -> Iterator[EmbeddingE
                     line.key, line.place, (line.text_a,), "" if labelled else None
                 )
         return
-    for index, row in enumerate(columns.rows(path)):
+    for index, row in enumerate(tables.read_rows(source)):
         if not index:
-            pair, negative = columns.is_pair(row), columns.find("negative", row)
-            roles = text_roles(columns, row, pair or negative is not None)
-            label = None if negative or not labelled else columns.find("label", row)
+            pair, negative = source.is_pair(row), source.find("negative", row)
+            roles = text_roles(source, row, pair or negative is not None)
+            label = None if negative or not labelled else source.find("label", row)
             roles |= {"negative": negative} if negative else {}
             roles |= {"label": label} if label else {}
-            found = columns.check(path, row, roles)
+            found = source.check(row, roles)
         texts = tuple(text for text in texts_of(row, found) if text is not None)
         value = row.text(label) if label else ""
         if label:
@@ -49,7 +49,7 @@ def read(path: str, columns: ColumnNames, labelled: bool) -> Iterator[EmbeddingE
             )
         for more in negatives or [None]:
             every = texts if more is None else (*texts, more)
-            key = columns.key(row, index)
+            key = source.key(row, index)
             yield EmbeddingExample(key, row.place, every, value if labelled else None)
 
 

@@ -3,10 +3,9 @@
 import dataclasses
 
 from pipelines.common.errors import InputError
-from pipelines.common.texts import UTF8
 from pipelines.labelled import labels, table_rows, tables, text_lines
-from pipelines.labelled.layout import FileLayout
 from pipelines.labelled.schema import TextExample
+from pipelines.labelled.source import Source
 
 _COLA_COLUMNS = ("source", "label", "star", "sentence")
 
@@ -67,25 +66,25 @@ _ANALYSED = dataclasses.replace(SETS["ax"], text_a="Premise", text_b="Hypothesis
 
 
 def read(
-    name: str, path: str, split: str, labelled: bool, skipped: list[str], encoding: str = UTF8
+    name: str, source: Source, split: str, labelled: bool, skipped: list[str]
 ) -> list[TextExample]:
     """Reads a file of a data set, a key of SETS.
 
     Args:
       name: the data set.
-      path: the file.
+      source: the file, whose columns are those of the data set.
       split: its split.
       labelled: whether it has labels, and the columns of training files.
       skipped: receives a message for each skipped row.
-      encoding: the encoding of the file.
 
     Raises:
       InputError: a row is damaged, or a label is unknown.
     """
     data = SETS[name]
+    plain = dataclasses.replace(source, header=True, has_quotes=False)
     lenient = skipped if data.broken and split == "train" else None
-    columns = data.columns if labelled or _is_without_header(path, data, encoding) else None
-    rows = list(tables.read_rows(path, columns, lenient, FileLayout(encoding)))
+    columns = data.columns if labelled or _is_without_header(source, data) else None
+    rows = list(tables.read_rows(plain, columns, lenient))
     if name == "ax" and _ANALYSED.text_a in rows[0].values:
         data = _ANALYSED
     examples = [_example(row, index, data, labelled) for index, row in enumerate(rows)]
@@ -99,11 +98,15 @@ def read(
     return examples
 
 
-def _is_without_header(path: str, data: GlueSet, encoding: str) -> bool:
+def _is_without_header(source: Source, data: GlueSet) -> bool:
     """Whether a file has the columns of training files, whose names are not in it."""
     if not data.columns:
         return False
-    first = next(iter(text_lines.read_lines(path, encoding)), "").rstrip("\r\n").split("\t")
+    first = (
+        next(iter(text_lines.read_lines(source.path, source.encoding)), "")
+        .rstrip("\r\n")
+        .split("\t")
+    )
     return len(first) == len(data.columns) and data.text_a not in first
 
 

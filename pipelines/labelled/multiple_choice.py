@@ -7,9 +7,10 @@ from typing import Any
 
 from pipelines.common.errors import InputError
 from pipelines.common.texts import UTF8, shorten
-from pipelines.labelled import delimited, table_rows
-from pipelines.labelled.columns import CHOICE, ColumnNames
+from pipelines.labelled import delimited, table_rows, tables
+from pipelines.labelled.columns import CHOICE
 from pipelines.labelled.schema import ChoiceExample
+from pipelines.labelled.source import Source
 from pipelines.labelled.table_rows import TableRow
 
 _MAX_SHOWN = 60  # characters of a value, in messages
@@ -84,7 +85,7 @@ def key_index(key: str, count: int) -> int | None:
     return index if 0 <= index < count else None
 
 
-def read_choices(path: str, columns: ColumnNames, labelled: bool) -> Iterator[ChoiceExample]:
+def read_choices(source: Source, labelled: bool) -> Iterator[ChoiceExample]:
     """Yields choices: a list in JSON Lines, or columns choice0, choice1, ... in tables.
 
     The label is the number of the right choice, its letter, or its text; for objects such as
@@ -97,13 +98,13 @@ def read_choices(path: str, columns: ColumnNames, labelled: bool) -> Iterator[Ch
     """
     forms = list(_FORMS)
     found: list[tuple[ChoiceExample, str]] = []
-    for index, row in enumerate(_single_questions(columns.rows(path))):
+    for index, row in enumerate(_single_questions(tables.read_rows(source))):
         if not index:
-            roles = _choice_columns(path, row, columns, labelled)
+            roles = _choice_columns(row, source, labelled)
             single = roles["choices"] == "+".join(_single(row))  # rows may differ in these
         choices = _choices(row, None if single else roles["choices"])
         example = ChoiceExample(
-            columns.key(row, index),
+            source.key(row, index),
             row.place,
             " ".join(map(str.strip, row.texts(roles["context"]))),  # a dialogue is a list
             choices,
@@ -117,7 +118,7 @@ def read_choices(path: str, columns: ColumnNames, labelled: bool) -> Iterator[Ch
             forms = _narrowed(forms, label, example)
         found.append((example, label))
     if labelled and any(example.label is None for example, _ in found):
-        columns.log_once(path, f"the labels are {forms[0]}.", "labels")
+        source.log_once(f"the labels are {forms[0]}.", "labels")
     for example, label in found:
         if labelled and example.label is None:
             right = _FORMS[forms[0]](label, example.choices)
@@ -179,20 +180,18 @@ def _single_questions(rows: Iterable[TableRow]) -> Iterator[TableRow]:
             yield TableRow(single, f"{row.place}, question {number}", format=row.format)
 
 
-def _choice_columns(
-    path: str, row: TableRow, columns: ColumnNames, labelled: bool
-) -> dict[str, str]:
+def _choice_columns(row: TableRow, source: Source, labelled: bool) -> dict[str, str]:
     """The columns by role, which are logged; raises InputError if the first row lacks one."""
-    context, question = (_field(row, columns.find(role, row)) for role in ("context", "question"))
+    context, question = (_field(row, source.find(role, row)) for role in ("context", "question"))
     if context is None:
-        context, question = question or columns.find("text", row), None
+        context, question = question or source.find("text", row), None
     single = "+".join(_single(row))
-    choices = columns.find("choices", row) if "choices" in columns.chosen else single
-    choices = choices or columns.find("choices", row) or _nested(row)
+    choices = source.find("choices", row) if "choices" in source.chosen else single
+    choices = choices or source.find("choices", row) or _nested(row)
     roles = {"context": context, "choices": _field(row, choices)}
     roles |= {"question": question} if question else {}
-    roles |= {"label": columns.find("label", row, _ANSWERS)} if labelled else {}
-    return columns.check(path, row, roles)
+    roles |= {"label": source.find("label", row, _ANSWERS)} if labelled else {}
+    return source.check(row, roles)
 
 
 def _single(row: TableRow) -> list[str]:

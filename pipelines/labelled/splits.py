@@ -7,25 +7,16 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 from absl import logging
 
-from pipelines.common import compressed, files
+from pipelines.common import compressed, files, hub
 from pipelines.common.errors import InputError
 from pipelines.common.texts import UTF8, listed
-from pipelines.labelled import labelled_lines, tables
-from pipelines.labelled.layout import FileLayout
-from pipelines.labelled.table_rows import TableRow
+from pipelines.labelled import labelled_lines, table_rows, tables
+from pipelines.labelled.columns import SPLITS
+from pipelines.labelled.source import Source
 from pipelines.labelled.text_lines import split_part
 
 _MAX_SHOWN = 10  # other files, in messages
-# Names and endings of the user's own files.
-NAMES = {
-    "train": ("train",),
-    "dev": ("dev", "valid", "validation", "val", "devel"),
-    "test": ("test",),
-}
-# Columns with the split of each row, and its other names.
-_COLUMNS = ("split", "set", "partition", "subset", "fold")
-_SPLITS = {name: split for split, names in NAMES.items() for name in names}
-_SPLITS |= {"training": "train", "development": "dev", "testing": "test"}
+# Endings of the user's own files.
 _SHARDS = "-00000-of-*.parquet"  # of a repository of Hugging Face, in the folder data
 _SAVED = "data-00000-of-*.arrow"  # of its function `save_to_disk`
 _ENDINGS = (
@@ -52,7 +43,7 @@ def of_user(endings: Sequence[str], prefixes: Sequence[str]) -> dict[str, tuple[
             *(f"data/{name}{_SHARDS}" for name in names),
             *(f"{name}/{place}" for name in names for place in (_SAVED, labelled_lines.WORDS)),
         )
-        for split, names in NAMES.items()
+        for split, names in SPLITS.items()
     }
 
 
@@ -79,7 +70,7 @@ def find(
       InputError: the folder or file does not exist, has none of the files, or has several files for
         a split.
     """
-    data = data.rstrip("/")
+    data = hub.dataset(data) if data.startswith(hub.DATASETS) else data.rstrip("/")
     file, part = split_part(data)
     if files.gfile.exists(file) and not files.gfile.isdir(file):
         return ({} if part else _parts(data, patterns, encoding)) or {"all": data}
@@ -115,20 +106,12 @@ def find(
     return found
 
 
-def of_row(row: TableRow) -> str | None:
-    """Returns the split that a column of a row names, or None."""
-    column = next((name for name in row.values if name.lower() in _COLUMNS), None)
-    return _SPLITS.get(str(row.values[column]).strip().lower()) if column else None
-
-
-def in_column(path: str, encoding: str) -> list[str]:
+def in_column(source: Source) -> list[str]:
     """Returns the splits of the rows of a file, if a column names one for each; else none."""
-    layout = FileLayout(encoding)
-    layout.may_be_quoted = True
     counts: Counter[str] = Counter()
     try:
-        for row in tables.read_rows(path, layout=layout):
-            if (split := of_row(row)) is None:
+        for row in tables.read_rows(source):
+            if (split := table_rows.split_of(row)) is None:
                 return []
             counts[split] += 1
     except InputError:  # which is reported when it is read as the user says
@@ -136,7 +119,7 @@ def in_column(path: str, encoding: str) -> list[str]:
     if "train" not in counts or len(counts) == 1:
         return []
     shown = ", ".join(f"{split} ({count:,})" for split, count in counts.items())
-    logging.info("%s: a column has the split of each row: %s.", path, shown)
+    logging.info("%s: a column has the split of each row: %s.", source.path, shown)
     return list(counts)
 
 

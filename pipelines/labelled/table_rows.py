@@ -6,8 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pipelines.common.errors import InputError
+from pipelines.labelled.columns import SPLITS
 
 _MAX_FIELDS = 5  # in messages
+# Columns with the split of each row, and its other names.
+_SPLIT_COLUMNS = ("split", "set", "partition", "subset", "fold")
+_SPLITS = {name: split for split, names in SPLITS.items() for name in names}
+_SPLITS |= {"training": "train", "development": "dev", "testing": "test"}
 
 
 class TableRow(NamedTuple):
@@ -77,6 +82,12 @@ class TableRow(NamedTuple):
         if not isinstance(value, list):
             return (self.verbatim(column),)
         return tuple(_as_text(item, self.place, f"an item of {column}") for item in value)
+
+
+def split_of(row: TableRow) -> str | None:
+    """Returns the split that a column of a row names, or None."""
+    column = next((name for name in row.values if name.lower() in _SPLIT_COLUMNS), None)
+    return _SPLITS.get(str(row.values[column]).strip().lower()) if column else None
 
 
 def _paths(name: str, value: Any) -> list[str]:

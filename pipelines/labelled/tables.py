@@ -6,8 +6,15 @@ from collections.abc import Iterator, Sequence
 
 from pipelines.common import files
 from pipelines.common.errors import InputError
-from pipelines.labelled import columnar, delimited, json_rows, labelled_lines, spreadsheet
-from pipelines.labelled.layout import USUAL, FileLayout
+from pipelines.labelled import (
+    columnar,
+    delimited,
+    json_rows,
+    labelled_lines,
+    spreadsheet,
+    table_rows,
+)
+from pipelines.labelled.source import Source
 from pipelines.labelled.table_rows import TableRow
 from pipelines.labelled.text_lines import ending, split_part
 
@@ -17,10 +24,7 @@ ENDINGS = (".csv", *_JSON, *columnar.ENDINGS, *spreadsheet.ENDINGS)
 
 
 def read_rows(
-    path: str,
-    columns: Sequence[str] | None = None,
-    skipped: list[str] | None = None,
-    layout: FileLayout = USUAL,
+    source: Source, columns: Sequence[str] | None = None, skipped: list[str] | None = None
 ) -> Iterator[TableRow]:
     """Yields the rows of a file by its ending: a table, JSON, Parquet, Arrow or Excel.
 
@@ -32,43 +36,44 @@ def read_rows(
     Arrow files stands for all.
 
     Args:
-      path: the file; data.json#train is a list of the object in a file, data.xlsx#train a sheet.
+      source: the file; data.json#train is a list of the object in a file, data.xlsx#train a sheet.
+        If the first line is not a header, the names of the columns are their numbers, from 1.
       columns: names of the columns if the file has no header.
       skipped: receives a message for each row with another number of columns, which is left out;
         None: such a row is an error.
-      layout: what the user states about the file. If the first line is not a header, the names of
-        the columns are their numbers, from 1.
 
     Raises:
       InputError: there are no rows, a row has another number of columns or is not JSON, or two
         columns have the same name.
     """
     empty = True
-    for row in _rows(path, columns, skipped, layout):
+    for row in _rows(source, columns, skipped):
         empty = False
-        yield row
+        if source.part in (None, table_rows.split_of(row)):
+            yield row
     if empty:
-        raise InputError(f"{path}: has no rows.")
+        raise InputError(f"{source.path}: has no rows.")
 
 
 def _rows(
-    path: str, columns: Sequence[str] | None, skipped: list[str] | None, layout: FileLayout
+    source: Source, columns: Sequence[str] | None, skipped: list[str] | None
 ) -> Iterator[TableRow]:
+    path, encoding = source.path, source.encoding
     kind = ending(path)
     if kind in columnar.ENDINGS:
         return itertools.chain.from_iterable(map(columnar.read, columnar.shards(path)))
     if kind in _JSON:
-        return json_rows.read(path, layout.encoding)
+        return json_rows.read(path, encoding)
     if kind in spreadsheet.ENDINGS:
         cells = spreadsheet.cells(path)
-        return delimited.from_cells(cells, path, columns, skipped, layout, "Excel")
+        return delimited.from_cells(cells, source, columns, skipped, "Excel")
     if others := labelled_lines.labels_of(path):
-        return labelled_lines.read_together(path, others, layout.encoding)
-    if labelled_lines.is_fast_text(path, layout.encoding):
-        return labelled_lines.read_fast_text(path, layout.encoding)
-    if labelled_lines.has_questions(path, layout.encoding):
-        return labelled_lines.read_questions(path, layout.encoding)
-    return delimited.read(path, columns, skipped, layout)
+        return labelled_lines.read_together(path, others, encoding)
+    if labelled_lines.is_fast_text(path, encoding):
+        return labelled_lines.read_fast_text(path, encoding)
+    if labelled_lines.has_questions(path, encoding):
+        return labelled_lines.read_questions(path, encoding)
+    return delimited.read(source, columns, skipped)
 
 
 def parts(path: str, encoding: str) -> list[str]:
@@ -78,9 +83,13 @@ def parts(path: str, encoding: str) -> list[str]:
     return list(spreadsheet.sheets(path)) if ending(path) == ".xlsx" else []
 
 
+def files_of(path: str) -> list[str]:
+    """Returns the files that a path stands for."""
+    file, _ = split_part(path)
+    return [*columnar.shards(file), *labelled_lines.labels_of(file).values()]
+
+
 def sha256(path: str) -> str:
     """Returns the checksum of the file, or of all files, that a path stands for."""
-    file, _ = split_part(path)
-    found = [*columnar.shards(file), *labelled_lines.labels_of(file).values()]
-    first, *others = map(files.sha256, found)
+    first, *others = map(files.sha256, files_of(path))
     return hashlib.sha256("".join([first, *others]).encode()).hexdigest() if others else first

@@ -1,19 +1,17 @@
 """Files of texts, or of sentences of words, that are read as a stream."""
 
 import dataclasses
-import functools
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from absl import logging
 
 from pipelines.common import texts
 from pipelines.common.errors import InputError
-from pipelines.common.texts import UTF8
 from pipelines.labelled import conll, labelled_lines, tables, text_lines, user_files
-from pipelines.labelled.columns import ColumnNames
 from pipelines.labelled.schema import TextExample, WordsExample
+from pipelines.labelled.source import Source
 from pipelines.labelled.table_rows import TableRow
 
 # Characters of a block, and the minimum that each text counts as. A block has enough texts for some
@@ -25,39 +23,29 @@ _TABLES = (".tsv", *tables.ENDINGS)
 _WORD_FILES = (".conll", ".conllu")
 
 
-@dataclasses.dataclass(frozen=True)
-class _StreamedFile:
-    path: str  # plain or gzipped
-    columns: Mapping[str, str] = dataclasses.field(default_factory=dict)  # names by role
-    header: bool | None = None  # whether a table has one; None: it is detected
-    encoding: str = UTF8
+def _check_roles(source: Source, known: Sequence[str], shown: str) -> None:
+    unused = sorted(source.chosen.keys() - set(known))
+    if unused:
+        raise InputError(
+            f"--columns: {unused[0]!r} is not a role of a column here; roles are {shown}."
+        )
 
-    def identity(self) -> dict[str, Any]:
-        """Returns what decides the contents, except for the path, as JSON values."""
-        encoding = {} if self.encoding == UTF8 else {"encoding": self.encoding}
-        part = text_lines.split_part(self.path)[1]
-        return {
-            "input_sha256": tables.sha256(self.path),
-            "columns": dict(self.columns),
-            "header": self.header,
-            **encoding,
-            **({"part": part} if part else {}),
-        }
 
-    @functools.cached_property
-    def _names(self) -> ColumnNames:
-        return ColumnNames(self.columns, header=self.header, encoding=self.encoding)
-
-    def _check_roles(self, known: Sequence[str], shown: str) -> None:
-        unused = sorted(self._names.chosen.keys() - set(known))
-        if unused:
-            raise InputError(
-                f"--columns: {unused[0]!r} is not a role of a column here; roles are {shown}."
-            )
+def _identity(source: Source) -> dict[str, Any]:
+    """Returns what decides the contents, except for the path, as JSON values."""
+    encoding = {} if source.encoding == texts.UTF8 else {"encoding": source.encoding}
+    part = text_lines.split_part(source.path)[1]
+    return {
+        "input_sha256": tables.sha256(source.path),
+        "columns": dict(source.columns),
+        "header": source.header,
+        **encoding,
+        **({"part": part} if part else {}),
+    }
 
 
 @dataclasses.dataclass(frozen=True)
-class TextFile(_StreamedFile):
+class TextFile(Source):
     """A file of texts or pairs of texts; iterating yields them.
 
     A file is a table if its extension says so, or columns are named; otherwise each line is a text,
@@ -80,8 +68,9 @@ class TextFile(_StreamedFile):
         return named or text_lines.ending(self.path) in _TABLES
 
     def identity(self) -> dict[str, Any]:
+        """What decides the contents, except for the path, as JSON values."""
         separator = {"pair_separator": self.pair_separator} if self.pair_separator else {}
-        return super().identity() | separator
+        return _identity(self) | separator
 
     def _lines(self) -> Iterator[TextExample]:
         number = 0
@@ -94,10 +83,10 @@ class TextFile(_StreamedFile):
             raise InputError(f"{self.path}: is empty.")
 
     def _rows(self) -> Iterator[TextExample]:
-        columns = self._names
-        roles = columns.chosen.keys()
+        roles = self.chosen.keys()
         others = ("label", "id") if self.labelled else ("id",)
-        self._check_roles(
+        _check_roles(
+            self,
             ("text", "text_a", "text_b", *others),
             f"text, or text_a and text_b, and {' and '.join(others)}",
         )
@@ -109,18 +98,18 @@ class TextFile(_StreamedFile):
         pair = "text_a" in roles or "text_b" in roles
         if pair and ("text" in roles or not {"text_a", "text_b"} <= roles):
             raise InputError("--columns: name either text, or both text_a and text_b.")
-        rows = columns.rows(self.path)
+        rows = tables.read_rows(self)
         if not pair and "text" not in roles:
             first = next(rows)
-            self._check_single(columns, first)
+            self._check_single(first)
             rows = itertools.chain([first], rows)
         labelled = None if self.labelled else False
-        return user_files.read_texts(self.path, columns, pair, labelled, rows)
+        return user_files.read_texts(self, pair, labelled, rows)
 
-    def _check_single(self, columns: ColumnNames, row: TableRow) -> None:
+    def _check_single(self, row: TableRow) -> None:
         """Raises InputError if two columns may have the text, and none was named."""
-        if columns.is_pair(row):
-            first, second = columns.need("text_a", row), columns.need("text_b", row)
+        if self.is_pair(row):
+            first, second = self.need("text_a", row), self.need("text_b", row)
             raise InputError(
                 f"{self.path}: has two columns of texts, {first!r} and {second!r}; name one with "
                 f"--columns=text={first}, or both, to read them as pairs, with "
@@ -129,7 +118,7 @@ class TextFile(_StreamedFile):
 
 
 @dataclasses.dataclass(frozen=True)
-class WordsFile(_StreamedFile):
+class WordsFile(Source):
     """A file of sentences of words, in any layout that tagging reads; iterating yields them.
 
     Roles of columns, by name or number, are `words`, `tags`, and, in a table, `id`.
@@ -137,11 +126,11 @@ class WordsFile(_StreamedFile):
 
     def __iter__(self) -> Iterator[WordsExample]:
         """Yields all sentences, with tags if there are any; raises InputError for a bad file."""
-        self._check_roles(("words", "tags", "id"), "words, tags and id")
-        return read_words(self.path, self._names, None)
+        _check_roles(self, ("words", "tags", "id"), "words, tags and id")
+        return read_words(self, None)
 
     def identity(self) -> dict[str, Any]:
-        return super().identity() | {"words": True}
+        return _identity(self) | {"words": True}
 
 
 def check(source: TextFile | WordsFile) -> int:
@@ -179,16 +168,17 @@ def is_word_file(path: str) -> bool:
     return text_lines.ending(path) in _WORD_FILES
 
 
-def read_words(path: str, names: ColumnNames, labelled: bool | None) -> Iterator[WordsExample]:
+def read_words(source: Source, labelled: bool | None) -> Iterator[WordsExample]:
     """Yields the sentences of a file: one word per line, or one sentence per row of a table.
 
     Tags are read if there are any if `labelled` is None. Raises InputError for a bad file.
     """
+    path = source.path
     ending = text_lines.ending(path)
     if (
         ending in tables.ENDINGS
         or labelled_lines.labels_of(path)
-        or (ending == ".tsv" and not conll.is_read_by_line(path, names.encoding))
+        or (ending == ".tsv" and not conll.is_read_by_line(path, source.encoding))
     ):
-        return user_files.read_words(path, names, labelled)
-    return conll.read(path, names, labelled)
+        return user_files.read_words(source, labelled)
+    return conll.read(source, labelled)

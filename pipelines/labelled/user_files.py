@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from pipelines.common.errors import InputError
 from pipelines.common.texts import counted, shorten
-from pipelines.labelled import table_rows
-from pipelines.labelled.columns import INDICATORS, ColumnNames
+from pipelines.labelled import table_rows, tables
+from pipelines.labelled.columns import INDICATORS
 from pipelines.labelled.schema import (
     AnswerSpan,
     GenerationExample,
@@ -15,6 +15,7 @@ from pipelines.labelled.schema import (
     TextExample,
     WordsExample,
 )
+from pipelines.labelled.source import Source
 from pipelines.labelled.table_rows import TableRow
 
 _MAX_SHOWN = 60  # characters of a value, in messages
@@ -23,8 +24,7 @@ _MAX_SINGLE_WORDS = 20  # sentences of one word, after which a file is not one o
 
 
 def read_texts(
-    path: str,
-    columns: ColumnNames,
+    source: Source,
     pair: bool | None,
     labelled: bool | None,
     rows: Iterable[TableRow] | None = None,
@@ -32,8 +32,7 @@ def read_texts(
     """Yields texts or pairs of texts.
 
     Args:
-      path: the file.
-      columns: finds the columns.
+      source: the file.
       pair: whether to read pairs; None: if the first row has two texts.
       labelled: whether to read labels; None: where there are any.
       rows: those of the file, if it was opened before.
@@ -41,21 +40,19 @@ def read_texts(
     Raises:
       InputError: a column is missing, or a row is damaged.
     """
-    for index, row in enumerate(rows or columns.rows(path)):
+    for index, row in enumerate(rows or tables.read_rows(source)):
         if not index:
-            roles = text_roles(columns, row, columns.is_pair(row) if pair is None else pair)
-            column = columns.find("label", row) if labelled is not False else None
+            roles = text_roles(source, row, source.is_pair(row) if pair is None else pair)
+            column = source.find("label", row) if labelled is not False else None
             roles |= {"label": column} if labelled or column else {}
-            found = columns.check(path, row, roles)
+            found = source.check(row, roles)
         label = _label(row, column, bool(labelled)) if column else None
         if labelled and label == "":
             raise InputError(f"{row.place}: the label is empty.")
-        yield TextExample(columns.key(row, index), row.place, *texts_of(row, found), label or None)
+        yield TextExample(source.key(row, index), row.place, *texts_of(row, found), label or None)
 
 
-def read_multilabel(
-    path: str, columns: ColumnNames, labelled: bool | None
-) -> Iterator[MultiLabelExample]:
+def read_multilabel(source: Source, labelled: bool | None) -> Iterator[MultiLabelExample]:
     """Yields texts or pairs, each with any number of labels.
 
     They are a list in JSON Lines, one cell of a table ("joy, love"), columns of 0 and 1 that are
@@ -66,36 +63,36 @@ def read_multilabel(
       InputError: a column is missing, or a row is damaged.
     """
     indicators: list[str] = []
-    rows = list(columns.rows(path))
+    rows = list(tables.read_rows(source))
     for index, row in enumerate(rows):
         if not index:
-            pair = columns.is_pair(row)
-            roles = text_roles(columns, row, pair)
-            column = columns.find("labels", row) if labelled is not False else None
-            indicators = columns.indicators(row, {*roles.values(), columns.find("id", row)})
+            pair = source.is_pair(row)
+            roles = text_roles(source, row, pair)
+            column = source.find("labels", row) if labelled is not False else None
+            indicators = source.indicators(row, {*roles.values(), source.find("id", row)})
             if labelled is False or (column and "+" not in column):
                 indicators = []
             if indicators:
                 column = "+".join(indicators)
             roles |= {"labels": column} if labelled or column else {}
-            found = columns.check(path, row, roles)
+            found = source.check(row, roles)
             every = None
             if column and not indicators:
                 separator = _separator(rows, column)
                 lists = [_listed(each, column, separator) for each in rows]
-                every = _named_vectors(rows, column, lists, columns)
+                every = _named_vectors(rows, column, lists, source)
         labels = every[index] if every else None
         if indicators:
             labels = tuple(name for name in indicators if _is_one(row, name))
-        yield MultiLabelExample(columns.key(row, index), row.place, *texts_of(row, found), labels)
+        yield MultiLabelExample(source.key(row, index), row.place, *texts_of(row, found), labels)
 
 
-def text_roles(columns: ColumnNames, row: TableRow, pair: bool) -> dict[str, str | None]:
+def text_roles(source: Source, row: TableRow, pair: bool) -> dict[str, str | None]:
     """The columns of a text, or of a pair."""
     if pair:
-        return {role: columns.find(role, row) for role in ("text_a", "text_b")}
-    first = "text_a" if "text_a" in columns.chosen and "text" not in columns.chosen else "text"
-    return {"text": columns.find(first, row) or columns.find("text_a", row)}
+        return {role: source.find(role, row) for role in ("text_a", "text_b")}
+    first = "text_a" if "text_a" in source.chosen and "text" not in source.chosen else "text"
+    return {"text": source.find(first, row) or source.find("text_a", row)}
 
 
 def texts_of(row: TableRow, found: Mapping[str, str]) -> tuple[str, str | None]:
@@ -139,7 +136,7 @@ def _listed(row: TableRow, column: str, separator: str | None) -> tuple[str, ...
 
 
 def _named_vectors(
-    rows: Sequence[TableRow], column: str, found: Sequence[tuple[str, ...]], columns: ColumnNames
+    rows: Sequence[TableRow], column: str, found: Sequence[tuple[str, ...]], source: Source
 ) -> list[tuple[str, ...]]:
     """The labels of all rows; of vectors of 0 and 1, the names of the places that have 1.
 
@@ -148,7 +145,7 @@ def _named_vectors(
     """
     sizes = {len(labels) for labels in found}
     binary = [{label.lower() for label in labels} <= INDICATORS.keys() for labels in found]
-    names = columns.label_names
+    names = source.label_names
     if all(binary) and sizes == {len(names)} and len(names) > 1:
         return [
             tuple(n for n, x in zip(names, vector, strict=True) if INDICATORS[x.lower()])
@@ -165,13 +162,13 @@ def _named_vectors(
     return [tuple(dict.fromkeys(labels)) for labels in found]
 
 
-def read_generation(path: str, columns: ColumnNames, labelled: bool) -> Iterator[GenerationExample]:
+def read_generation(source: Source, labelled: bool) -> Iterator[GenerationExample]:
     """Yields sources, with their targets if `labelled`; errors as in `read_texts`."""
-    for index, row in enumerate(columns.rows(path)):
+    for index, row in enumerate(tables.read_rows(source)):
         if not index:
             names = ("source", "target") if labelled else ("source",)
-            roles = {role: columns.find(role, row) for role in names}
-            found = columns.check(path, row, roles)
+            roles = {role: source.find(role, row) for role in names}
+            found = source.check(row, roles)
         target = None
         if labelled:
             target, *more = row.texts(found["target"]) or ("",)
@@ -183,10 +180,8 @@ def read_generation(path: str, columns: ColumnNames, labelled: bool) -> Iterator
                 )
         if target is not None and not target.strip():
             raise InputError(f"{row.place}: the target is empty.")
-        source = " ".join(map(str.strip, row.texts(found["source"])))  # a list has its sentences
-        yield GenerationExample(
-            columns.key(row, index), row.place, source, target and target.strip()
-        )
+        text = " ".join(map(str.strip, row.texts(found["source"])))  # a list has its sentences
+        yield GenerationExample(source.key(row, index), row.place, text, target and target.strip())
 
 
 def _label(row: TableRow, column: str, needed: bool) -> str | None:
@@ -203,7 +198,7 @@ def _label(row: TableRow, column: str, needed: bool) -> str | None:
     return row.text(column)
 
 
-def read_words(path: str, columns: ColumnNames, labelled: bool | None) -> Iterator[WordsExample]:
+def read_words(source: Source, labelled: bool | None) -> Iterator[WordsExample]:
     """Yields sentences of words: lists in JSON Lines, separated by spaces in tables.
 
     Tags are read where there are any if `labelled` is None.
@@ -212,24 +207,24 @@ def read_words(path: str, columns: ColumnNames, labelled: bool | None) -> Iterat
       InputError: a column is missing, a word is not a text, or words and tags differ in number.
     """
     longest = 0
-    for index, row in enumerate(columns.rows(path)):
+    for index, row in enumerate(tables.read_rows(source)):
         if not index:
-            column = columns.find_only("tags", row) if labelled is not False else None
-            roles = {"words": columns.find("words", row)}
+            column = source.find_only("tags", row) if labelled is not False else None
+            roles = {"words": source.find("words", row)}
             roles |= {"tags": column} if labelled or column else {}
-            found = columns.check(path, row, roles)
+            found = source.check(row, roles)
         words = _strings(row, found["words"])
         longest = max(longest, len(words))
         tags = _strings(row, column) if column else None
         if tags is not None and len(tags) != len(words):
             numbers = f"{counted(len(words), 'word')}, but {counted(len(tags), 'tag')}"
             raise InputError(f"{row.place}: has {numbers}; give each word one.")
-        yield WordsExample(columns.key(row, index), row.place, words, tags, index)
+        yield WordsExample(source.key(row, index), row.place, words, tags, index)
     if labelled and longest == 1 and index >= _MAX_SINGLE_WORDS:
         raise InputError(
-            f"{path}: each of its {index + 1} rows has one word; write all words of a sentence in "
-            "one row, with spaces between, or a word per line and a blank line after each sentence "
-            "in a .conll file."
+            f"{source.path}: each of its {index + 1} rows has one word; write all words of a "
+            "sentence in one row, with spaces between, or a word per line and a blank line after "
+            "each sentence in a .conll file."
         )
 
 
@@ -240,7 +235,7 @@ def _strings(row: TableRow, column: str) -> tuple[str, ...]:
     return tuple(re.findall(r"[^ \t\r\n]+", row.text(column)))
 
 
-def read_spans(path: str, columns: ColumnNames, labelled: bool) -> Iterator[SpanExample]:
+def read_spans(source: Source, labelled: bool) -> Iterator[SpanExample]:
     """Yields questions, contexts, and the text and first character of the answer.
 
     An empty answer means that the context has none. JSON Lines may have lists of answers and
@@ -250,27 +245,25 @@ def read_spans(path: str, columns: ColumnNames, labelled: bool) -> Iterator[Span
       InputError: a column is missing, an answer is not a text, or its start is missing or not a
         number.
     """
-    for index, row in enumerate(columns.rows(path)):
+    for index, row in enumerate(tables.read_rows(source)):
         if not index:
-            roles = {role: columns.find(role, row) for role in ("question", "context")}
-            start = columns.find("answer_start", row) if labelled else None
+            roles = {role: source.find(role, row) for role in ("question", "context")}
+            start = source.find("answer_start", row) if labelled else None
             if labelled:
-                roles["answer"] = columns.find("answer", row)
+                roles["answer"] = source.find("answer", row)
                 if start or roles["answer"] is None:
                     roles["answer_start"] = start
-            found = columns.check(path, row, roles)
+            found = source.check(row, roles)
         yield SpanExample(
-            columns.key(row, index),
+            source.key(row, index),
             row.place,
             row.text(found["question"]),
             row.verbatim(found["context"]),
-            _answers(row, columns, found) if labelled else None,
+            _answers(row, source, found) if labelled else None,
         )
 
 
-def _answers(
-    row: TableRow, columns: ColumnNames, found: Mapping[str, str]
-) -> tuple[AnswerSpan, ...]:
+def _answers(row: TableRow, source: Source, found: Mapping[str, str]) -> tuple[AnswerSpan, ...]:
     column = found["answer"]
     value = row.get(column)
     objects = value if isinstance(value, list) else [value]
@@ -280,7 +273,7 @@ def _answers(
         return tuple(answer for answers in each for answer in answers)
     if value in (None, "", []):
         return ()
-    return _answers_at(row, column, found.get("answer_start") or columns.need("answer_start", row))
+    return _answers_at(row, column, found.get("answer_start") or source.need("answer_start", row))
 
 
 def _answers_at(row: TableRow, column: str, start_column: str) -> tuple[AnswerSpan, ...]:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from pipelines.common.errors import InputError
 from pipelines.labelled import table_rows
-from pipelines.labelled.columns import ColumnNames
+from pipelines.labelled.source import Source
 
 DOCUMENT = "-DOCSTART-"
 # The columns of CoNLL-U.
@@ -39,15 +39,12 @@ class WordColumns(NamedTuple):
     description: str  # how the file is read, with its first sentence
 
 
-def find(
-    path: str, lines: Sequence[Line], chosen: ColumnNames, labelled: bool | None, conllu: bool
-) -> WordColumns:
+def find(source: Source, lines: Sequence[Line], labelled: bool | None, conllu: bool) -> WordColumns:
     """Finds the columns of words and tags, by the user's choice, a header, or the content.
 
     Args:
-      path: the file, for messages.
+      source: the file, with the columns that the user chose, by number from 1 or by name.
       lines: numbers and cells of the first lines; None for the end of a sentence.
-      chosen: the columns that the user chose, by number from 1 or by name.
       labelled: whether tags are read; None: if there are any.
       conllu: whether the columns are those of CoNLL-U.
 
@@ -57,17 +54,17 @@ def find(
     lines = [(n, cells) for n, cells in lines if cells is None or cells[0] != DOCUMENT]
     number, first = next(((n, cells) for n, cells in lines if cells), (0, ()))
     names = CONLLU if conllu else tuple(name.lower() for name in first)
-    if not conllu and not _is_header(names, chosen):
+    if not conllu and not _is_header(names, source):
         names = ()
     header = number if names and not conllu else 0
     body = [cells for n, cells in lines if n > header]
     rows = [cells for cells in body if cells]
     places = {
         role: _place(role, column, names)
-        for role, column in chosen.usual.items()
+        for role, column in source.usual.items()
         if role in _ROLES and (column.isdecimal() or column.lower() in names)
     }
-    places |= {role: _place(role, column, names) for role, column in chosen.chosen.items()}
+    places |= {role: _place(role, column, names) for role, column in source.chosen.items()}
     asked = "tags" in places
     if labelled is False:
         places.setdefault("tags", -1)  # any, as tags are not read
@@ -75,9 +72,9 @@ def find(
     if conllu:
         usual = {"words": CONLLU.index("form"), "tags": CONLLU.index("upos")}
     elif names:
-        usual = _by_header(path, names, places)
+        usual = _by_header(source.path, names, places)
     else:
-        usual = _by_content(path, body, rows, places, notes)
+        usual = _by_content(source.path, body, rows, places, notes)
     places = usual | places
     has_tags = asked or bool(rows and len(rows[0]) > max(places["tags"], 1))
     shown = _ROLES if has_tags and labelled is not False else _ROLES[:1]
@@ -85,10 +82,10 @@ def find(
     return WordColumns(places["words"], places["tags"], header, has_tags, description)
 
 
-def _is_header(names: Sequence[str], chosen: ColumnNames) -> bool:
-    if chosen.header is not None:
-        return chosen.header
-    columns = [*chosen.usual.values(), *chosen.chosen.values()]
+def _is_header(names: Sequence[str], source: Source) -> bool:
+    if source.header is not None:
+        return source.header
+    columns = [*source.usual.values(), *source.chosen.values()]
     asked = {column.lower() for column in columns if not column.isdecimal()}
     usual = not set(_WORDS).isdisjoint(names) and not set(_TAGS).isdisjoint(names)
     return usual or not asked.isdisjoint(names)

@@ -17,9 +17,9 @@ from bert_tf.tasks.sequences import SequencesTask
 from bert_tf.tasks.signatures import Arrays, Prepared, ServedModel, Signature, Tensors
 from pipelines.common.texts import shorten
 from pipelines.labelled import multiple_choice, text_lines
-from pipelines.labelled.columns import ColumnNames
 from pipelines.labelled.features import FeatureColumn, Features
 from pipelines.labelled.schema import ChoiceExample, have_labels
+from pipelines.labelled.source import Source
 from pipelines.tokenizers import packing
 from pipelines.tokenizers.base import Tokenizer
 
@@ -270,18 +270,16 @@ def _outputs(results: Sequence[tf.Tensor], state: Tensors) -> Tensors:
     }
 
 
-def _read(
-    path: str, split: str, labelled: bool, names: ColumnNames, skipped: list[str]
-) -> list[Any]:
-    may_be_keyed = text_lines.ending(path) == ".csv" and not names.chosen and not names.header
-    if may_be_keyed and multiple_choice.is_keyed(path, names.encoding):
-        names.log_once(
-            path,
+def _read(source: Source, split: str, labelled: bool, skipped: list[str]) -> list[Any]:
+    path, encoding = source.path, source.encoding
+    may_be_keyed = text_lines.ending(path) == ".csv" and not source.chosen and not source.header
+    if may_be_keyed and multiple_choice.is_keyed(path, encoding):
+        source.log_once(
             "no header; context = column 1, label = the last column, a letter or a "
             "number from 1, choices = those between",
         )
-        return multiple_choice.read_keyed(path, skipped, names.encoding)
-    return list(multiple_choice.read_choices(path, names, labelled))
+        return multiple_choice.read_keyed(path, skipped, encoding)
+    return list(multiple_choice.read_choices(source, labelled))
 
 
 _FILES = dataclasses.replace(

@@ -22,9 +22,9 @@ from bert_tf.tasks.signatures import (
 from pipelines.common.errors import InputError
 from pipelines.common.texts import shorten
 from pipelines.labelled import glue, user_files
-from pipelines.labelled.columns import ColumnNames
 from pipelines.labelled.features import FeatureColumn, Features, packed_columns
 from pipelines.labelled.schema import MultiLabelExample, TextExample, have_labels
+from pipelines.labelled.source import Source
 from pipelines.tokenizers import packing
 from pipelines.tokenizers.base import Tokenizer
 
@@ -253,10 +253,8 @@ def glue_files(kind: str) -> TaskFiles:
     """The files of one of GLUE's sets."""
     data = glue.SETS[kind]
 
-    def read(
-        path: str, split: str, labelled: bool, names: ColumnNames, skipped: list[str]
-    ) -> list[Any]:
-        return glue.read(kind, path, split, labelled, skipped, names.encoding)
+    def read(source: Source, split: str, labelled: bool, skipped: list[str]) -> list[Any]:
+        return glue.read(kind, source, split, labelled, skipped)
 
     names = ("train", *data.dev, *data.test) if data.dev else data.test
     patterns = {name: (f"{name}.tsv",) for name in names}
@@ -265,6 +263,4 @@ def glue_files(kind: str) -> TaskFiles:
 
 def text_files(pair: bool | None = None) -> TaskFiles:
     """The user's own files of pairs (True), or of single texts or pairs as found in them (None)."""
-    return TaskFiles.of_user(
-        lambda path, names, labelled: user_files.read_texts(path, names, pair, labelled)
-    )
+    return TaskFiles.of_user(lambda source, labelled: user_files.read_texts(source, pair, labelled))

@@ -18,9 +18,9 @@ from bert_tf.tasks.span.windows import WindowSizes, chunk_features
 from pipelines.common.errors import InputError
 from pipelines.common.texts import shorten
 from pipelines.labelled import offsets, squad, user_files
-from pipelines.labelled.columns import ColumnNames
 from pipelines.labelled.features import FeatureColumn, Features, pad
 from pipelines.labelled.schema import SpanExample, have_labels
+from pipelines.labelled.source import Source
 from pipelines.tokenizers.base import Tokenizer
 
 if TYPE_CHECKING:
@@ -296,14 +296,14 @@ def _best_text(prediction: SpanPrediction) -> str:
     return prediction.candidates[0].text if prediction.candidates else ""
 
 
-def _read(path: str, names: ColumnNames, labelled: bool) -> list[SpanExample]:
-    if squad.is_squad(path, names.encoding):
-        return _read_squad(path, names)
-    return offsets.corrected(list(user_files.read_spans(path, names, labelled)), path)
+def _read(source: Source, labelled: bool) -> list[SpanExample]:
+    if squad.is_squad(source.path, source.encoding):
+        return _read_squad(source)
+    return offsets.corrected(list(user_files.read_spans(source, labelled)), source.path)
 
 
-def _read_squad(path: str, names: ColumnNames) -> list[SpanExample]:
-    return offsets.corrected(squad.read(path, names.encoding), path)
+def _read_squad(source: Source) -> list[SpanExample]:
+    return offsets.corrected(squad.read(source.path, source.encoding), source.path)
 
 
 def _squad(version: int) -> SpanTask:
@@ -311,7 +311,7 @@ def _squad(version: int) -> SpanTask:
     endings = (f"-v{version}*.json", ".json", "[!-]*.json", "-[!v]*.json")
     files = TaskFiles(
         {split: tuple(f"{split}{end}" for end in endings) for split in ("train", "dev", "test")},
-        lambda path, split, labelled, names, skipped: _read_squad(path, names),
+        lambda source, split, labelled, skipped: _read_squad(source),
         named_columns=False,
     )
     return SpanTask(f"squad{version}", files, max_seq_length=384, allow_null=version == 2)

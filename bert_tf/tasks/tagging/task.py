@@ -20,10 +20,11 @@ from bert_tf.tasks.tagging import schemes
 from bert_tf.tasks.tagging.schemes import Scheme
 from bert_tf.tasks.tagging.serving import ServedTagging, TagsPrediction, cut
 from pipelines.common.errors import InputError
-from pipelines.labelled import conll, labelled_lines, splits, text_files
-from pipelines.labelled.columns import ColumnNames
+from pipelines.labelled import conll, labelled_lines, text_files
+from pipelines.labelled.columns import SPLITS
 from pipelines.labelled.features import FeatureColumn, Features, packed_columns
 from pipelines.labelled.schema import WordsExample, have_labels
+from pipelines.labelled.source import Source
 from pipelines.tokenizers import packing
 from pipelines.tokenizers.base import Tokenizer
 
@@ -277,8 +278,8 @@ def _by_sentence(
     return truth, guesses
 
 
-def _read(path: str, names: ColumnNames, labelled: bool) -> list[WordsExample]:
-    return list(text_files.read_words(path, names, labelled))
+def _read(source: Source, labelled: bool) -> list[WordsExample]:
+    return list(text_files.read_words(source, labelled))
 
 
 def _patterns(*names: str, other: str) -> tuple[str, ...]:
@@ -293,10 +294,10 @@ def _patterns(*names: str, other: str) -> tuple[str, ...]:
 _NER = TaskFiles(
     {
         "train": _patterns("train", other="eng.train"),
-        "dev": _patterns(*splits.NAMES["dev"], other="eng.testa"),
+        "dev": _patterns(*SPLITS["dev"], other="eng.testa"),
         "test": _patterns("test", other="eng.testb"),
     },
-    lambda path, split, labelled, names, skipped: _read(path, names, labelled),
+    lambda source, split, labelled, skipped: _read(source, labelled),
 )
 TASKS = (
     Tagging("ner", _NER),

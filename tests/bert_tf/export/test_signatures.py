@@ -14,6 +14,7 @@ from bert_tf.finetuning import batches
 from bert_tf.serving import file_prediction
 from bert_tf.tasks.model import TaskModel, TaskObjective
 from pipelines.common.errors import InputError
+from pipelines.labelled.source import Source
 from tests.bert_tf import exported
 
 NAMES = ("mood", "tags", "same", "score", "qa", "qa1", "pick", "topics", "vector")
@@ -66,8 +67,9 @@ def test_exports_have_the_scores_that_were_reported(tmp_path):
     for entry in os.environ["FINETUNED"].split(","):
         name, folder, path = entry.split("=")
         exported_to = saved_model.export(sources.find([f"{name}={folder}"]), f"{tmp_path}/{name}")
-        request = file_prediction.PredictionRequest(path, labelled=True)
-        _, found = file_prediction.predict_file(exported_to, request, f"{tmp_path}/out", name)
+        _, found = file_prediction.predict_file(
+            exported_to, Source(path), f"{tmp_path}/out", name, labelled=True
+        )
         with open(f"{folder}/report.json") as file:
             runs = json.load(file)["metrics"]["by_seed"].values()
         main = tasks.load(weights.read(folder).task()).main_metric

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 from bert_tf import weights
-from bert_tf.finetuning import sweep
+from bert_tf.finetuning import sweep, task_data
 from bert_tf.finetuning.run import Run
 from bert_tf.finetuning.settings import FineTuningSettings, TaskRequest
 from bert_tf.serving import file_prediction
 from pipelines.common.errors import InputError
+from pipelines.labelled.source import Source
 from tests.bert_tf.labelled_data import (
     files_of,
     make_choices,
@@ -25,7 +26,7 @@ from tests.bert_tf.labelled_data import (
 )
 
 
-def test_classification(tmp_path, init):
+def test_classification(tmp_path, init, monkeypatch):
     report, output = tune(tmp_path, init, "classification", make_texts)
     assert report["metrics"]["median"]["accuracy"] > 0.9
     assert report["test_metrics"]["classification"]["test/accuracy"] > 0.8
@@ -45,17 +46,23 @@ def test_classification(tmp_path, init):
     assert task["labels"] == ["neg", "pos"] and task["shape"] == "classification"
     # The weights that were kept give the predictions that were written, to another reader too.
     before = open(f"{output}/predictions.test.tsv").read()
-    request = file_prediction.PredictionRequest(f"{tmp_path}/data/test.tsv", labelled=True)
-    (path,), _ = file_prediction.predict_file(output, request, f"{tmp_path}/again")
+    source = Source(f"{tmp_path}/data/test.tsv")
+    (path,), _ = file_prediction.predict_file(output, source, f"{tmp_path}/again", labelled=True)
     assert open(path).read() == before
-    # A second call finds the first one's report; other settings are refused.
-    again = sweep.finetune(
-        settings_of(init, "classification", f"{tmp_path}/data"), output, f"{tmp_path}/cache"
-    )
-    assert again["metrics"] == report["metrics"]
+    # A second call finds the first one's report, without the data if no file has changed.
+    same = settings_of(init, "classification", f"{tmp_path}/data")
+    with monkeypatch.context() as patched:
+        patched.setattr(task_data, "read_examples", None)
+        assert sweep.finetune(same, output, f"{tmp_path}/cache") == report
+    os.utime(f"{tmp_path}/data/train.tsv")
+    assert sweep.finetune(same, output, f"{tmp_path}/cache") == report
     with pytest.raises(InputError, match=r"is of a run with other settings: epochs"):
         settings = settings_of(init, "classification", f"{tmp_path}/data", epochs=2.0)
         sweep.finetune(settings, output, f"{tmp_path}/cache")
+    with open(f"{tmp_path}/data/train.tsv", "a") as file:
+        file.write("more\ta good one\tpos\n")
+    with pytest.raises(InputError, match="is of a run with other tasks"):
+        sweep.finetune(same, output, f"{tmp_path}/cache")
 
 
 def test_pairs(tmp_path, init):
@@ -160,8 +167,8 @@ def test_seeds_rates_and_joint_tasks(tmp_path, init, monkeypatch):
     # One encoder, two heads, each predicting from the same folder.
     model = weights.read(output)
     assert {task["name"] for task in model.tasks} == {"mood", "ner"}
-    request = file_prediction.PredictionRequest(f"{tmp_path}/texts/test.tsv")
-    (path,), _ = file_prediction.predict_file(output, request, task_name="mood")
+    source = Source(f"{tmp_path}/texts/test.tsv")
+    (path,), _ = file_prediction.predict_file(output, source, task_name="mood")
     assert path == f"{output}/predictions/mood/predictions.test.tsv"
     with pytest.raises(InputError, match="the tasks mood, ner; choose with --task="):
-        file_prediction.predict_file(output, request, f"{tmp_path}/p")
+        file_prediction.predict_file(output, source, f"{tmp_path}/p")

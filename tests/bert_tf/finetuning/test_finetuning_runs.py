@@ -6,6 +6,7 @@ import json
 import os
 import re
 import signal
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -19,7 +20,7 @@ from bert_tf.tasks.model import HeadShape, TaskModel
 from bert_tf.weights.formats import Format
 from pipelines.common import locks, stopping
 from pipelines.common.errors import InputError
-from pipelines.labelled.schema import SpanExample, TextExample, WordsExample
+from pipelines.labelled.schema import MultiLabelExample, SpanExample, TextExample, WordsExample
 from tests import commands
 from tests.bert_tf.helpers import cluster_of
 from tests.bert_tf.labelled_data import (
@@ -306,6 +307,25 @@ def test_dev_shares_no_context_and_no_document_with_training():
             assert not set(map(dev_split._group, dev)) & set(map(dev_split._group, train))
     numbers = [int(example.key) for example in dev]  # where there are no documents, neighbours
     assert sum(b - a == 1 for a, b in itertools.pairwise(numbers)) == 19
+
+
+def test_dev_has_its_share_of_rare_labels():
+    def dev_of(task, labels):
+        examples = [
+            MultiLabelExample(str(i), "", f"text {i}", None, tuple(each))
+            for i, each in enumerate(labels)
+        ]
+        parts = dev_split.with_dev(task, {"all": examples}, 0.1)
+        assert len(parts["dev"]) + len(parts["train"]) == len(labels)
+        return Counter(label or "none" for e in parts["dev"] for label in e.labels or ("",))
+
+    task = tasks.make("multilabel", "m")
+    labels = [["rare"] if i % 40 == 0 else ["often"] * (i % 5 == 0) for i in range(400)]
+    assert dev_of(task, labels) == {"rare": 1, "often": 7, "none": 32}
+    # Labels of one example stay in training.
+    assert dev_of(task, [[f"once {i}"] if i < 50 else ["often"] for i in range(100)]) == {
+        "often": 10
+    }
 
 
 def test_options_of_joint_training_go_to_the_tasks_that_have_them(init):

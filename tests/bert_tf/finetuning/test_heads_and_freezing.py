@@ -19,6 +19,7 @@ from bert_tf.models.families import FAMILIES
 from bert_tf.models.head_config import HeadConfig, HeadLayers
 from bert_tf.serving import file_prediction
 from pipelines.common.errors import InputError
+from pipelines.labelled.source import Source
 from pipelines.tokenizers import packing
 from tests.bert_tf.labelled_data import (
     BAD,
@@ -69,8 +70,8 @@ def test_tags_by_features_of_frozen_layers(tmp_path, init, layers):
     assert task["head"] == {"layers": layers.value, **_LSTM}
     # What was scored of kept outputs is what the model answers by itself.
     before = open(f"{output}/predictions.dev.txt").read()
-    request = file_prediction.PredictionRequest(f"{tmp_path}/data/dev.txt", labelled=True)
-    (path, *_), _ = file_prediction.predict_file(output, request, f"{tmp_path}/again")
+    dev = Source(f"{tmp_path}/data/dev.txt")
+    (path, *_), _ = file_prediction.predict_file(output, dev, f"{tmp_path}/again", labelled=True)
     assert open(path).read() == before
 
 
@@ -334,8 +335,8 @@ def test_a_gpt_reads_pairs_whose_order_means_nothing_in_both_orders(tmp_path):
     (task,) = json.load(open(f"{output}/tasks.json"))
     assert task["head"]["both_orders"]
     # What training scored is what the weights, and an export of them, answer.
-    request = file_prediction.PredictionRequest(f"{tmp_path}/data/dev.tsv", labelled=True)
-    (path,), _ = file_prediction.predict_file(output, request, f"{tmp_path}/again")
+    dev = Source(f"{tmp_path}/data/dev.tsv")
+    (path,), _ = file_prediction.predict_file(output, dev, f"{tmp_path}/again", labelled=True)
     again, rows = (
         np.loadtxt(file, str, delimiter="\t", skiprows=1)
         for file in (path, f"{output}/predictions.dev.tsv")

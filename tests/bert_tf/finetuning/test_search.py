@@ -8,7 +8,7 @@ import shutil
 import pytest
 
 from bert_tf import weights
-from bert_tf.finetuning import search, sweep, task_report
+from bert_tf.finetuning import preparation, search, sweep, task_report
 from bert_tf.training import run_folder
 from bert_tf.training.loop import TrainingDivergedError
 from pipelines.common import stopping
@@ -47,7 +47,7 @@ def whole(tmp_path_factory, settings, trials):
 
 def _end_at(monkeypatch, evaluation, error):
     """Ends the trials with an error after so many evaluations."""
-    finetune, calls = sweep.finetune, []
+    train, calls = sweep.train, []
 
     def end(*arguments, evaluated, **options):
         def ended(share, score):
@@ -56,9 +56,9 @@ def _end_at(monkeypatch, evaluation, error):
             if len(calls) == evaluation:
                 raise error
 
-        return finetune(*arguments, evaluated=ended, **options)
+        return train(*arguments, evaluated=ended, **options)
 
-    monkeypatch.setattr(search.sweep, "finetune", end)
+    monkeypatch.setattr(search.sweep, "train", end)
 
 
 def test_the_best_trial_is_kept(tmp_path, settings, whole):
@@ -102,16 +102,25 @@ def test_a_stopped_search_goes_on_as_if_it_had_not_been_stopped(
     assert json.load(open(f"{tmp_path}/out/report.json"))["search"] == resumed["search"]
 
 
-def test_a_full_disk_leaves_what_can_be_resumed(tmp_path, settings, monkeypatch):
+@pytest.mark.parametrize(("evaluation", "trial"), [(2, 0), (4, 1)])
+def test_a_full_disk_leaves_what_can_be_resumed(tmp_path, settings, monkeypatch, evaluation, trial):
     output = f"{tmp_path}/out"
-    _end_at(monkeypatch, 2, InputError("no space is left."))
+    _end_at(monkeypatch, evaluation, InputError("no space is left."))
     with pytest.raises(InputError, match="no space is left"):
         search.search(settings, output, f"{tmp_path}/cache", 1)
-    monkeypatch.setattr(search, "_has_time", lambda study, _: _scored(study) < 1)
+    monkeypatch.setattr(search, "_has_time", lambda study, _: _scored(study) <= trial)
     assert run_folder.has_checkpoint(
-        search._folder(search._study(output, settings).trials[0], output)
+        search._folder(search._study(output, settings).trials[trial], output)
     )
-    assert len(search.search(settings, output, f"{tmp_path}/cache", 1)["search"]) == 1
+    found = search.search(settings, output, f"{tmp_path}/cache", 1)["search"]
+    assert [each["state"] for each in found] == ["complete"] * (trial + 1)
+
+
+def test_settings_that_fail_are_a_trial_without_a_score(tmp_path, settings, monkeypatch):
+    _end_at(monkeypatch, 3, TrainingDivergedError("the loss is NaN."))
+    monkeypatch.setattr(search, "_has_time", lambda study, _: _scored(study) < 2)
+    found = search.search(settings, f"{tmp_path}/out", f"{tmp_path}/cache", 1)["search"]
+    assert [each["state"] for each in found] == ["complete", "fail", "complete"]
 
 
 def test_another_tokenizer_is_another_search(tmp_path, settings):
@@ -123,7 +132,8 @@ def test_another_tokenizer_is_another_search(tmp_path, settings):
             file.write("{}")
         with open(f"{folder}/tokenizer_config.json", "w") as file:
             json.dump({"lower_case": case, "strip_accents": case}, file)
-        found.append(search._identity(dataclasses.replace(settings, init=folder)))
+        changed = dataclasses.replace(settings, init=folder)
+        found.append(search._identity(preparation.prepare(changed, f"{tmp_path}/cache")))
     assert found[0] != found[1]
 
 
@@ -133,7 +143,7 @@ def test_after_a_failed_start_other_settings_may_follow(tmp_path, settings, monk
 
     other = dataclasses.replace(settings, learning_rates=(1e9,))
     with monkeypatch.context() as patched:
-        patched.setattr(search.sweep, "finetune", diverge)
+        patched.setattr(search.sweep, "train", diverge)
         with pytest.raises(TrainingDivergedError, match="the loss is NaN"):
             search.search(other, f"{tmp_path}/out", f"{tmp_path}/cache", 0)
     monkeypatch.setattr(search, "_has_time", lambda study, _: _scored(study) < 1)

@@ -12,6 +12,7 @@ from bert_tf.serving import file_prediction
 from bert_tf.weights.formats import Format
 from pipelines.common import locks
 from pipelines.common.errors import InputError
+from pipelines.labelled.source import Source
 from tests.bert_tf import exported
 
 
@@ -40,8 +41,9 @@ def test_the_diagnostic_set_has_metrics_of_its_own(vocab_path, tmp_path):
     rows += [f"{i}\tthe layer {i}\ta token\t{label}" for i, label in enumerate(task.labels * 3)]
     path = tmp_path / "diagnostic.tsv"
     path.write_text("\n".join(rows) + "\n")
-    request = file_prediction.PredictionRequest(str(path), kind="ax", labelled=True)
-    written, metrics = file_prediction.predict_file(model, request, f"{tmp_path}/out")
+    written, metrics = file_prediction.predict_file(
+        model, Source(str(path)), f"{tmp_path}/out", kind="ax", labelled=True
+    )
     assert sorted(written) == [
         f"{tmp_path}/out/AX.tsv",
         f"{tmp_path}/out/predictions.diagnostic.tsv",
@@ -58,10 +60,9 @@ def _foreign(vocab_path, folder, task, **changes):
     return folder
 
 
-def _predict(model, path, **request):
-    (written,), metrics = file_prediction.predict_file(
-        model, file_prediction.PredictionRequest(str(path), **request), f"{model}/predictions"
-    )
+def _predict(model, path, columns=None, **how):
+    source = Source(str(path), columns or {})
+    (written,), metrics = file_prediction.predict_file(model, source, f"{model}/predictions", **how)
     return [line.split("\t") for line in open(written).read().splitlines()], metrics
 
 
@@ -162,9 +163,7 @@ def test_what_is_odd_is_said(vocab_path, tmp_path, caplog):
     path = tmp_path / "mine.csv"
     path.write_text("opinion,comment\nthe layer,x\n,y\n")
     assert len(_predict(model, path)[0]) == 3
-    (written,), _ = file_prediction.predict_file(
-        f"{model}/checkpoint", file_prediction.PredictionRequest(str(path))
-    )
+    (written,), _ = file_prediction.predict_file(f"{model}/checkpoint", Source(str(path)))
     assert written == f"{model}/predictions/classification/predictions.mine.tsv"
     assert "mine examples with a problem" in caplog.text and "line 3: the text_a" in caplog.text
 
@@ -194,32 +193,32 @@ def test_labels_are_never_swapped(kind, labels, expected):
 def test_predictions_are_written_where_nothing_else_is(folders, tmp_path):
     path = tmp_path / "texts.tsv"
     path.write_text("text\na layer\nthe mask\n")
-    request = file_prediction.PredictionRequest(str(path))
+    source = Source(str(path))
     for name in ("thesis.tsv", "manifest.json"):
         mine = tmp_path / f"mine {name}"
         mine.mkdir()
         (mine / name).write_text('{"mine": 1}')
         with pytest.raises(InputError, match=f"is not of predictions: it has {name}"):
-            file_prediction.predict_file(folders["mood"], request, str(mine), "mood")
+            file_prediction.predict_file(folders["mood"], source, str(mine), "mood")
         assert os.listdir(mine) == [name]
     output = f"{tmp_path}/out"
-    written, _ = file_prediction.predict_file(folders["mood"], request, output, "mood")
+    written, _ = file_prediction.predict_file(folders["mood"], source, output, "mood")
     again = tmp_path / "again.tsv"
     again.write_text(path.read_text())
-    other = dataclasses.replace(request, path=str(again))
+    other = Source(str(again))
     more, _ = file_prediction.predict_file(folders["mood"], other, output, "mood")
     found = {f"{output}/{name}" for name in os.listdir(output)}
     assert {*written, *more} < found and not set(written) & set(more)
     with locks.held(output), pytest.raises(InputError, match="another process is writing there"):
-        file_prediction.predict_file(folders["mood"], request, output, "mood")
+        file_prediction.predict_file(folders["mood"], source, output, "mood")
 
 
 def test_a_model_without_a_task_points_to_embedding(folders, tmp_path, monkeypatch):
     path = tmp_path / "texts.tsv"
     path.write_text("text\na layer\n")
-    request = file_prediction.PredictionRequest(str(path))
+    source = Source(str(path))
     with pytest.raises(InputError, match="has no task to predict for; fine-tune.*make embed"):
-        file_prediction.predict_file(folders["pretrained"], request, f"{tmp_path}/out")
+        file_prediction.predict_file(folders["pretrained"], source, f"{tmp_path}/out")
 
     class OfPretrained:
         """An export of a model without a task."""
@@ -230,4 +229,4 @@ def test_a_model_without_a_task_points_to_embedding(folders, tmp_path, monkeypat
     monkeypatch.setattr(file_prediction, "Predictor", OfPretrained)
     (tmp_path / "bert" / "1").mkdir(parents=True)
     with pytest.raises(InputError, match="has no task to predict for. For vectors.*make embed"):
-        file_prediction.predict_file(f"{tmp_path}/bert", request, f"{tmp_path}/out")
+        file_prediction.predict_file(f"{tmp_path}/bert", source, f"{tmp_path}/out")

@@ -35,8 +35,8 @@ class CountPrediction(NamedTuple):
     probability: float
 
 
-def _read(path, names, labelled):
-    rows = tables.read_rows(path)
+def _read(source, labelled):
+    rows = tables.read_rows(source)
     return [
         CountExample(
             str(i), row.place, row.values["text"], int(row.values["label"]) if labelled else None

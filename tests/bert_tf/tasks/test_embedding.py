@@ -12,8 +12,8 @@ from bert_tf import tasks
 from bert_tf.tasks.embedding import losses, retrieval
 from pipelines.common.errors import InputError
 from pipelines.labelled import embedding_files
-from pipelines.labelled.columns import ColumnNames
 from pipelines.labelled.schema import EmbeddingExample
+from pipelines.labelled.source import Source
 
 RNG = np.random.default_rng(1)
 VECTORS = RNG.normal(size=(6, 3, 8)).astype(np.float32)
@@ -114,7 +114,7 @@ def test_retrieval_of_known_ranks():
 def read(tmp_path, name, content, labelled=True):
     path = tmp_path / name
     path.write_text(content, "utf-8")
-    return [(e.texts, e.label) for e in embedding_files.read(str(path), ColumnNames({}), labelled)]
+    return [(e.texts, e.label) for e in embedding_files.read(Source(str(path)), labelled)]
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from bert_tf.serving import file_prediction
 from bert_tf.serving.demo import page
 from bert_tf.tasks import registry
 from pipelines.common.errors import InputError
+from pipelines.labelled.source import Source
 from tests import tokenizers
 from tests.bert_tf import labelled_data
 from tests.bert_tf.labelled_data import BAD, CONFIG, GOOD, TOKENS
@@ -66,10 +67,12 @@ def test_a_shape_from_outside_is_trained_predicted_exported_and_served(tmp_path,
     assert (described["shape"], described["kind"]) == ("count", "count")
     # The same files from the weights, and from an export.
     wanted = open(f"{output}/predictions.dev.tsv").read()
-    request = file_prediction.PredictionRequest(f"{tmp_path}/data/dev.tsv", labelled=True)
+    dev = Source(f"{tmp_path}/data/dev.tsv")
     export = saved_model.export(sources.find([f"number={output}"]), f"{tmp_path}/export")
     for model in (output, export):
-        (path,), metrics = file_prediction.predict_file(model, request, f"{tmp_path}/again")
+        (path,), metrics = file_prediction.predict_file(
+            model, dev, f"{tmp_path}/again", labelled=True
+        )
         assert open(path).read() == wanted
         assert metrics["exact"] == pytest.approx(report["metrics"]["median"]["exact"])
     # Raw text in, an answer out; and by hand on the demo page.

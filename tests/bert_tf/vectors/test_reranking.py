@@ -14,8 +14,8 @@ from bert_tf.vectors.settings import EmbeddingSettings
 from pipelines.common import stopping
 from pipelines.common.errors import InputError
 from pipelines.labelled import multiple_choice
-from pipelines.labelled.columns import ColumnNames
 from pipelines.labelled.schema import TextExample
+from pipelines.labelled.source import Source
 from tests import commands
 
 TEXTS = ["the small model", "a deep kernel", "the mask", "a kernel", "every shard", "the model"]
@@ -100,7 +100,7 @@ def test_commands_from_pairs_to_neighbours_in_a_new_order(folders, tmp_path):
     assert "is the file of the texts; name another file" in error
     again = ("mine-negatives", model, f"--input={tmp_path}/pairs.jsonl", f"--output={mined}")
     assert "train.jsonl: exists; name another file" in commands.error_of(commands.run(*again))
-    rows = list(multiple_choice.read_choices(mined, ColumnNames({}), True))
+    rows = list(multiple_choice.read_choices(Source(mined), True))
     assert [row.choices[row.label] for row in rows] == TEXTS
     assert all(row.context == f'{text} "?' for row, text in zip(rows, TEXTS, strict=True))
     assert {len(row.choices) for row in rows} == {5}

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from pipelines.common.errors import InputError
-from pipelines.labelled import multiple_choice, user_files
-from pipelines.labelled.columns import ColumnNames
+from pipelines.labelled import multiple_choice, tables, user_files
+from pipelines.labelled.source import Source
 
 NEWS = (
     '"3","Stocks fall","Shares fell on Monday."\n'
@@ -21,7 +21,7 @@ def write(path, text):
 
 
 def read(path, chosen=None, **how):
-    return list(user_files.read_texts(path, ColumnNames(chosen or {}, **how), None, labelled=True))
+    return list(user_files.read_texts(Source(path, chosen or {}, **how), None, labelled=True))
 
 
 def test_columns_by_number_are_of_a_file_without_a_header(tmp_path):
@@ -49,21 +49,21 @@ def test_the_columns_of_a_file_without_a_header_are_shown(tmp_path):
 def test_data_in_the_first_line_are_told_from_a_header(tmp_path, first):
     path = write(tmp_path / "train.tsv", f"{first}\nI hated it\tbad\nIt was good\tgood\nFine\tbad")
     assert len(read(path, {"text": "1", "label": "2"})) == 4
-    assert len(list(ColumnNames({}).rows(path))) == 4
+    assert len(list(tables.read_rows(Source(path)))) == 4
 
 
 @pytest.mark.parametrize("first", ["so many words in a row\tx", "It\t3,17", "It\t3;17"])
 def test_texts_and_lists_of_numbers_are_no_names(tmp_path, first):
     path = write(tmp_path / "train.tsv", f"{first}\nHer\ty\n")
-    assert len(list(ColumnNames({}).rows(path))) == 2
+    assert len(list(tables.read_rows(Source(path)))) == 2
 
 
 def test_a_file_is_read_aloud_once(tmp_path, caplog):
     caplog.set_level("INFO", logger="absl")
     path = write(tmp_path / "train.csv", "id,text,label,stars\n7,It rained.,bad,1\n8,Sun.,good,5\n")
-    columns = ColumnNames({})
+    source = Source(path)
     for _ in range(2):
-        list(user_files.read_texts(path, columns, None, labelled=True))
+        list(user_files.read_texts(source, None, labelled=True))
     (message,) = [record.getMessage() for record in caplog.records]
     assert message == (
         f"{path}: comma-separated; text = text, label = label; not read: stars; first row: "
@@ -83,16 +83,16 @@ def test_a_header_is_known_by_its_names(tmp_path):
 
 def test_the_user_has_the_last_word_on_a_header(tmp_path):
     path = write(tmp_path / "train.tsv", "text\tlabel\nIt\tbad\n")
-    assert len(list(ColumnNames({}, header=False).rows(path))) == 2
+    assert len(list(tables.read_rows(Source(path, header=False)))) == 2
     path = write(tmp_path / "years.tsv", "2019\t2020\nIt\tbad\n")
     assert len(read(path, {"text": "2019", "label": "2020"}, header=True)) == 1
-    assert len(list(ColumnNames({}, header=None).rows(path))) == 2
+    assert len(list(tables.read_rows(Source(path, header=None)))) == 2
 
 
 def test_a_file_of_texts_needs_no_header(tmp_path):
     path = write(tmp_path / "texts.txt", "It rained.\nIt snowed.\nIt rained.\n")
-    columns = ColumnNames({})
-    found = list(user_files.read_texts(path, columns, None, labelled=False))
+    source = Source(path)
+    found = list(user_files.read_texts(source, None, labelled=False))
     assert [e.text_a for e in found] == ["It rained.", "It snowed.", "It rained."]
 
 
@@ -122,15 +122,15 @@ def test_roles_have_the_names_that_data_sets_use(tmp_path):
 
 def test_what_a_model_was_trained_with_is_looked_for_first(tmp_path):
     path = write(tmp_path / "test.csv", NEWS)
-    columns = ColumnNames({}, {"text": "2+3", "label": "1"})
-    found = list(user_files.read_texts(path, columns, None, labelled=True))
+    source = Source(path, usual={"text": "2+3", "label": "1"})
+    found = list(user_files.read_texts(source, None, labelled=True))
     assert found[2].text_a == "Oil rises A barrel costs more."
 
 
 def test_choices_in_columns_by_number(tmp_path):
     path = write(tmp_path / "train.tsv", "Why?\tSo\tNot so\t1\nHow?\tThus\tElse\t1\n")
-    columns = ColumnNames({"context": "1", "choices": "2+3", "label": "4"})
-    (first, _) = list(multiple_choice.read_choices(path, columns, labelled=True))
+    source = Source(path, {"context": "1", "choices": "2+3", "label": "4"})
+    (first, _) = list(multiple_choice.read_choices(source, labelled=True))
     assert (first.choices, first.label) == (("So", "Not so"), 1)
 
 
@@ -154,7 +154,7 @@ def test_columns_are_those_of_the_first_row(tmp_path, second, column):
 
 def test_a_text_may_be_named_as_the_first_of_a_pair(tmp_path):
     path = write(tmp_path / "x.csv", "text,summary,label\nlong,short,a\n")
-    (found,) = user_files.read_texts(path, ColumnNames({"text_a": "summary"}), False, True)
+    (found,) = user_files.read_texts(Source(path, {"text_a": "summary"}), False, True)
     assert found.text_a == "short"
 
 
@@ -182,14 +182,14 @@ def test_a_name_of_a_column_may_be_one_of_its_values(tmp_path, chosen, caplog):
             read(path)
         assert len(read(path, {"text": "comments", "label": "hate"})) == len(TWEETS)
     numbered = "".join(f"{n},{n % 2}\n" for n in range(12))
-    rows = ColumnNames({}).rows(write(tmp_path / "n.csv", f"name,1\n{numbered}"))
+    rows = tables.read_rows(Source(write(tmp_path / "n.csv", f"name,1\n{numbered}")))
     assert len(list(rows)) == 12
 
 
 def test_a_first_row_of_data_stays_where_texts_are_short(tmp_path):
     table = "".join(f"{text}\t{label}\n" for text, label in [*TWEETS, ("fine", "hate")] * 2)
     path = write(tmp_path / "train.tsv", f"Idiots\thate\n{table}")
-    assert len(list(ColumnNames({}).rows(path))) == 1 + 2 * (len(TWEETS) + 1)
+    assert len(list(tables.read_rows(Source(path)))) == 1 + 2 * (len(TWEETS) + 1)
     with pytest.raises(InputError, match="or give --header if the first line is one"):
         read(path)
 

@@ -5,7 +5,7 @@ import pytest
 from bert_tf import tasks
 from pipelines.common.errors import InputError
 from pipelines.labelled import conll, splits, text_files, user_files
-from pipelines.labelled.columns import ColumnNames
+from pipelines.labelled.source import Source
 
 
 def write(path, text):
@@ -14,7 +14,7 @@ def write(path, text):
 
 
 def read(path, labelled=True, columns=None):
-    return list(conll.read(path, ColumnNames(columns or {}), labelled))
+    return list(conll.read(Source(path, columns or {}), labelled))
 
 
 def test_conll_columns_and_documents(tmp_path):
@@ -38,7 +38,7 @@ def test_only_spaces_and_tabs_separate_columns(tmp_path):
     with pytest.raises(InputError, match="line 1: has too few columns"):
         read(write(tmp_path / "bad.txt", "10\u00a0000\n"))
     table = write(tmp_path / "w.tsv", "words\ttags\n10\u00a0000  men\tO O\n")
-    assert next(user_files.read_words(table, ColumnNames({}), True)).words == ("10\u00a0000", "men")
+    assert next(user_files.read_words(Source(table), True)).words == ("10\u00a0000", "men")
 
 
 def test_conllu_takes_forms_and_upos(tmp_path):
@@ -91,12 +91,12 @@ GERMEVAL = (
 def test_the_outer_tags_of_germeval_are_read_and_reported(tmp_path, caplog):
     caplog.set_level("INFO", logger="absl")
     path = write(tmp_path / "NER-de-train.tsv", GERMEVAL)
-    first, second = text_files.read_words(path, ColumnNames({}), True)
+    first, second = text_files.read_words(Source(path), True)
     assert first.words == ("Gleich", "IG", "Farben", "in", "Basel")
     assert first.tags == ("O", "B-ORG", "I-ORG", "O", "B-LOC")
     assert (second.words, second.tags) == (("#", "1951"), ("O", "O"))
     assert "words = column 2 (column 1 counts them), tags = column 3 (nested or oth" in caplog.text
-    nested = next(text_files.read_words(path, ColumnNames({"tags": "4"}), True))
+    nested = next(text_files.read_words(Source(path, {"tags": "4"}), True))
     assert nested.tags == ("O", "B-ORGpart", "O", "O", "O")
     for split in ("dev", "test"):
         write(tmp_path / f"NER-de-{split}.tsv", GERMEVAL)
@@ -104,7 +104,7 @@ def test_the_outer_tags_of_germeval_are_read_and_reported(tmp_path, caplog):
     assert found == {s: f"{tmp_path}/NER-de-{s}.tsv" for s in ("train", "dev", "test")}
     bad = write(tmp_path / "bad.tsv", GERMEVAL.replace("2\tIG\tB-ORG\tB-ORGpart", "2\tIG"))
     with pytest.raises(InputError, match=r"bad\.tsv: line 3: has too few columns"):
-        list(text_files.read_words(bad, ColumnNames({"words": "2", "tags": "3"}), True))
+        list(text_files.read_words(Source(bad, {"words": "2", "tags": "3"}), True))
 
 
 def test_the_two_columns_of_wnut_are_words_and_tags(tmp_path):

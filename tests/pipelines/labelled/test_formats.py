@@ -7,7 +7,7 @@ import pytest
 
 from pipelines.common.errors import InputError
 from pipelines.labelled import splits, tables, user_files
-from pipelines.labelled.columns import ColumnNames
+from pipelines.labelled.source import Source
 from pipelines.labelled.text_files import TextFile, read_words
 
 PATTERNS = splits.of_user((), ("",))
@@ -20,8 +20,8 @@ def write(path, text):
 
 
 def read(path, columns=None):
-    names = ColumnNames(columns or {})
-    return [(e.text_a, e.label) for e in user_files.read_texts(path, names, None, labelled=True)]
+    source = Source(path, columns or {})
+    return [(e.text_a, e.label) for e in user_files.read_texts(source, None, labelled=True)]
 
 
 @pytest.fixture
@@ -97,13 +97,13 @@ def test_lists_and_objects_of_parquet(tmp_path, arrow):
     tags = {"feature": {"names": ["O", "B-PER"], "_type": "ClassLabel"}, "_type": "Sequence"}
     rows = [{"tokens": ["Ann", "ran"], "ner_tags": [1, 0]}]
     path = _save(arrow, tmp_path / "train.parquet", _table(arrow, rows, ner_tags=tags))
-    (example,) = read_words(path, ColumnNames({}), True)
+    (example,) = read_words(Source(path), True)
     assert (example.words, example.tags) == (("Ann", "ran"), ("B-PER", "O"))
     rows = [
         {"question": "Who?", "context": "Ann", "answers": {"text": ["Ann"], "answer_start": [0]}}
     ]
     path = _save(arrow, tmp_path / "span.parquet", arrow.Table.from_pylist(rows))
-    (example,) = user_files.read_spans(path, ColumnNames({}), True)
+    (example,) = user_files.read_spans(Source(path), True)
     assert example.answers == (("Ann", 0),)
 
 
@@ -268,8 +268,8 @@ def test_questions_of_trec(tmp_path):
         "How did serfdom develop in and then leave Russia ?", "DESC:manner",
     )  # fmt: skip
     (tmp_path / "TREC_10.label").write_bytes("LOC:city What is in Côte ?\n".encode("latin-1"))
-    names = ColumnNames({}, encoding="latin-1")
-    (example,) = user_files.read_texts(f"{tmp_path}/TREC_10.label", names, None, True)
+    source = Source(f"{tmp_path}/TREC_10.label", encoding="latin-1")
+    (example,) = user_files.read_texts(source, None, True)
     assert (example.text_a, example.label) == ("What is in Côte ?", "LOC")
     table = write(tmp_path / "table.txt", "label\ttext\nDESC:manner How ?\tso\n")
     assert read(table) == [("so", "DESC:manner How ?")]
@@ -283,7 +283,7 @@ def test_times_are_texts(tmp_path, arrow):
     far = arrow.array([10**14], arrow.timestamp("s"))
     table = arrow.table({"text": ["a"], "label": ["x"], "at": time, "far": far})
     path = _save(arrow, tmp_path / "train.parquet", table)
-    (row,) = tables.read_rows(path)
+    (row,) = tables.read_rows(Source(path, header=True, has_quotes=False))
     assert row.text("at") == "2023-11-14 22:13:20.123456789" and row.text("far")
 
 
@@ -292,7 +292,7 @@ def test_two_columns_of_one_name_are_refused(tmp_path, arrow):
     for name in ("x.parquet", "x.arrow"):
         path = _save(arrow, tmp_path / name, table)
         with pytest.raises(InputError, match=f"{name}: has two columns 'text'"):
-            list(tables.read_rows(path))
+            list(tables.read_rows(Source(path, header=True, has_quotes=False)))
 
 
 def _with_sheet(path, change):

@@ -10,7 +10,7 @@ import pytest
 
 from pipelines.common.errors import InputError
 from pipelines.labelled import conll, labels, text_lines, user_files
-from pipelines.labelled.columns import ColumnNames
+from pipelines.labelled.source import Source
 from pipelines.labelled.text_files import TextFile
 
 
@@ -20,8 +20,8 @@ def write(path, text, encoding="utf-8"):
 
 
 def read(path, columns=None, **how):
-    names = ColumnNames(columns or {}, **how)
-    return [(e.text_a, e.label) for e in user_files.read_texts(path, names, None, labelled=True)]
+    source = Source(path, columns or {}, **how)
+    return [(e.text_a, e.label) for e in user_files.read_texts(source, None, labelled=True)]
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ def test_other_encodings_are_read_as_named(tmp_path, encoding, text):
     path = write(tmp_path / "a.jsonl", json.dumps({"text": text, "label": "1"}), encoding)
     assert read(path, encoding=encoding) == [(text, "1")]
     path = write(tmp_path / "a.conll", f"{text.split()[0]} X\n\nso Y\n", encoding)
-    words = list(conll.read(path, ColumnNames({}, encoding=encoding)))
+    words = list(conll.read(Source(path, encoding=encoding)))
     assert [example.words for example in words] == [(text.split()[0],), ("so",)]
     path = write(tmp_path / "classes.txt", f"{text}\nx\n", encoding)
     assert labels.read([path], encoding) == ({}, (text, "x"))
@@ -85,7 +85,7 @@ def test_a_damaged_byte_of_utf8_is_not_taken_for_another_encoding(tmp_path, capl
 def test_unknown_and_wrong_encodings_are_named(tmp_path):
     for name in ("utf-99", "base64"):
         with pytest.raises(InputError, match=f"--encoding={name}: is not the name of an encoding"):
-            ColumnNames({}, encoding=name)
+            Source("a.csv", encoding=name)
     path = write(tmp_path / "a.csv", "text,label\nok,x\n\x81,y\n", "latin-1")
     with pytest.raises(InputError, match=r"line 3: byte 16 is not CP1252; .*--encoding=latin-1"):
         read(path, encoding="cp1252")
@@ -147,11 +147,11 @@ def test_a_file_of_blank_lines_has_no_columns(tmp_path):
 
 def test_texts_with_commas_in_one_column_stay_whole(tmp_path):
     path = write(tmp_path / "cities.tsv", "Paris, France\nRome, Italy\nParis, Texas\n")
-    found = list(user_files.read_texts(path, ColumnNames({}, header=False), False, False))
+    found = list(user_files.read_texts(Source(path, header=False), False, False))
     assert [e.text_a for e in found] == ["Paris, France", "Rome, Italy", "Paris, Texas"]
     # Also where a model was trained with columns by number.
-    names = ColumnNames({}, {"label": "1", "text": "2"})
-    assert list(user_files.read_texts(path, names, False, False)) == found
+    source = Source(path, usual={"label": "1", "text": "2"})
+    assert list(user_files.read_texts(source, False, False)) == found
 
 
 def test_unknown_names_with_another_delimiter_are_reported(tmp_path):
@@ -194,7 +194,7 @@ def test_files_for_fast_text(tmp_path):
         path = write(tmp_path / name, "__label__2 Good: so, so\n\n__label__1 Bad\n")
         assert read(path) == [("Good: so, so", "2"), ("Bad", "1")]
     path = write(tmp_path / "train.txt", "__label__2 Good\n__label__1 __label__3 Bad\n")
-    found = user_files.read_multilabel(path, ColumnNames({}), True)
+    found = user_files.read_multilabel(Source(path), True)
     assert [each.labels for each in found] == [("2",), ("1", "3")]
     with pytest.raises(InputError, match=r"line 2: label is a list, .*--task=multilabel"):
         read(path)
@@ -206,8 +206,8 @@ def test_lists_of_sentences_are_sources_and_lists_of_targets_are_asked_about(tmp
     """SciTLDR has several references."""
     row = {"source": ["It rained. ", "It snowed."], "target": ["Rain."]}
     path = write(tmp_path / "a.jsonl", json.dumps(row))
-    (found,) = user_files.read_generation(path, ColumnNames({}), True)
+    (found,) = user_files.read_generation(Source(path), True)
     assert (found.source, found.target) == ("It rained. It snowed.", "Rain.")
     path = write(tmp_path / "a.jsonl", json.dumps(row | {"target": ["Rain.", "Wet."]}))
     with pytest.raises(InputError, match=r"target has 2 texts; write one. .* jq -c '\.target \|= "):
-        list(user_files.read_generation(path, ColumnNames({}), True))
+        list(user_files.read_generation(Source(path), True))

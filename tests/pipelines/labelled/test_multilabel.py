@@ -6,13 +6,13 @@ import pytest
 
 from pipelines.common.errors import InputError
 from pipelines.labelled import labels, user_files
-from pipelines.labelled.columns import ColumnNames
+from pipelines.labelled.source import Source
 
 
 def read(tmp_path, name, content, labelled=True, **columns):
     path = tmp_path / name
     path.write_text(content, "utf-8")
-    return list(user_files.read_multilabel(str(path), ColumnNames(columns), labelled))
+    return list(user_files.read_multilabel(Source(str(path), columns), labelled))
 
 
 def labels_of(*arguments, **columns):
@@ -88,8 +88,8 @@ def test_vectors_need_names_of_their_places(tmp_path, vector):
     with pytest.raises(InputError, match=r"of 0 and 1; name its 3 places .*--label_map=FILE"):
         read(tmp_path, "x.jsonl", content)
     path = tmp_path / "x.jsonl"
-    columns = ColumnNames({}, label_names=("joy", "anger", "fear"))
-    (found,) = user_files.read_multilabel(str(path), columns, True)
+    source = Source(str(path), label_names=("joy", "anger", "fear"))
+    (found,) = user_files.read_multilabel(source, True)
     assert found.labels == (("joy",) if vector == [True, False, False] else ("anger",))
 
 
@@ -99,8 +99,8 @@ def test_vectors_of_two_labels_are_not_read_as_both(tmp_path):
         InputError, match="line 2: labels is '?\\[0, 1\\]'?, of 0 and 1; name its 2"
     ):
         read(tmp_path, "x.tsv", content)
-    columns = ColumnNames({}, label_names=("joy", "anger"))
-    found = user_files.read_multilabel(f"{tmp_path}/x.tsv", columns, True)
+    source = Source(f"{tmp_path}/x.tsv", label_names=("joy", "anger"))
+    found = user_files.read_multilabel(source, True)
     assert [example.labels for example in found] == [("anger",), ("joy", "anger"), ()]
     # Lists of numbers differ in length.
     content = "text\tlabels\na\t[0, 1]\nb\t[1]\n"

@@ -11,8 +11,8 @@ import pytest
 from bert_tf.tasks import make
 from pipelines.common.errors import InputError
 from pipelines.labelled import conll, glue, multiple_choice, splits, tables, user_files
-from pipelines.labelled.columns import ColumnNames
 from pipelines.labelled.schema import AnswerSpan
+from pipelines.labelled.source import Source
 
 
 def write(path, text):
@@ -26,7 +26,10 @@ def test_tables_of_three_formats_say_the_same(tmp_path):
     csv = write(tmp_path / "a.csv", 'text,label\n"say ""a, b""",x\nc,y\n')
     jsonl = write(tmp_path / "a.jsonl", "\n".join(map(json.dumps, rows)) + "\n")
     for path in (tsv, csv, jsonl):
-        assert [dict(row.values) for row in list(tables.read_rows(path))] == rows
+        assert [
+            dict(row.values)
+            for row in list(tables.read_rows(Source(path, header=True, has_quotes=False)))
+        ] == rows
 
 
 @pytest.mark.parametrize(
@@ -36,37 +39,41 @@ def test_tables_of_three_formats_say_the_same(tmp_path):
         ("a.csv", 'text,label\n"a\nb",c\nd,e,f\n', r"a\.csv: line 4: has too many columns: 3"),
         ("a.jsonl", '{"text": "a"}\n{"text"\n', r"a\.jsonl: line 2: is not JSON"),
         ("a.tsv", "text\tlabel\n", "has no rows"),
-        ("a.csv", "text;label\none;1\n", "line 1: has one column, 'text;label'; name its columns"),
+        (
+            "a.csv",
+            "texte;urteil\none;1\n",
+            "line 1: has one column, 'texte;urteil'; name its columns",
+        ),
         ("a.csv", 'text,label\none,1\n"two,2\nthree,3\n', "line 3: unexpected end .* quotes"),
         ("a.jsonl", "\n", r"a\.jsonl: has no rows"),
         ("a.tsv", "text\tlabel\tlabel\na\tb\tc\n", "line 1: has two columns 'label'; rename"),
         (
             "a.tsv",
-            "text,label\none,1\n",
+            "texte,urteil\none,1\n",
             "name its columns, as in --columns=text=NAME, if commas, tabs",
         ),
         (
             "a.csv",
-            "text\tlabel\na, b\tc\n",
+            "texte\turteil\na, b\tc\n",
             r"a\.csv: tabs separate its columns; rename it to .tsv",
         ),
     ],
 )
 def test_a_damaged_row_is_named(tmp_path, name, text, message):
     with pytest.raises(InputError, match=message):
-        list(tables.read_rows(write(tmp_path / name, text)))
+        list(tables.read_rows(Source(write(tmp_path / name, text), header=True, has_quotes=False)))
 
 
 @pytest.mark.parametrize("name", ["a.tsv", "a.csv"])
 def test_a_blank_line_is_a_row_except_before_the_header_and_at_the_end(tmp_path, name):
     path = write(tmp_path / name, "\ntext\nfirst\n\nthird\n\n\r\n")
-    found = list(user_files.read_texts(path, ColumnNames({}), pair=False, labelled=False))
+    found = list(user_files.read_texts(Source(path), pair=False, labelled=False))
     assert [(e.key, e.text_a) for e in found] == [("0", "first"), ("1", ""), ("2", "third")]
 
 
 def test_a_row_of_empty_cells_is_kept(tmp_path):
     path = write(tmp_path / "a.tsv", "text_a\ttext_b\na\tb\n\t\nc\td\n")
-    found = list(user_files.read_texts(path, ColumnNames({}), pair=True, labelled=False))
+    found = list(user_files.read_texts(Source(path), pair=True, labelled=False))
     assert [e.text_a for e in found] == ["a", "", "c"]
 
 
@@ -75,9 +82,7 @@ def test_names_of_files_may_be_written_in_other_ways(tmp_path):
     (tmp_path / "a.csv.gz").write_bytes(gzip.compress(text.encode()))
     write(tmp_path / "B.CSV", text)
     for name in ("a.csv.gz", "B.CSV"):
-        (example,) = list(
-            user_files.read_texts(str(tmp_path / name), ColumnNames({}), None, labelled=True)
-        )
+        (example,) = list(user_files.read_texts(Source(str(tmp_path / name)), None, labelled=True))
         assert (example.text_a, example.label) == ("a", "b")
     assert splits.find(str(tmp_path), {"train": ("a.csv",)}) == {"train": f"{tmp_path}/a.csv.gz"}
     with pa.CompressedOutputStream(str(tmp_path / "c.csv.zst"), "zstd") as file:
@@ -85,23 +90,21 @@ def test_names_of_files_may_be_written_in_other_ways(tmp_path):
     for module, ending in ((bz2, "bz2"), (lzma, "xz")):
         (tmp_path / f"c.csv.{ending}").write_bytes(module.compress(text.encode()))
     for ending in ("zst", "bz2", "xz"):
-        (example,) = user_files.read_texts(
-            f"{tmp_path}/c.csv.{ending}", ColumnNames({}), None, True
-        )
+        (example,) = user_files.read_texts(Source(f"{tmp_path}/c.csv.{ending}"), None, True)
         assert (example.text_a, example.label) == ("a", "b")
     (tmp_path / "cut.csv.gz").write_bytes(gzip.compress(text.encode())[:-9])
     with pytest.raises(InputError, match="cut.csv.gz: the compressed data is truncated or damaged"):
-        list(tables.read_rows(str(tmp_path / "cut.csv.gz")))
+        list(tables.read_rows(Source(str(tmp_path / "cut.csv.gz"), header=True, has_quotes=False)))
 
 
 def test_json_may_be_one_list(tmp_path):
     path = write(tmp_path / "a.json", '[\n {"text": "a", "label": true},\n {"text": "b"}]')
-    rows = list(tables.read_rows(path))
+    rows = list(tables.read_rows(Source(path, header=True, has_quotes=False)))
     assert [row.place for row in rows] == [f"{path}: item 1", f"{path}: item 2"]
     assert rows[0].text("label") == "true"
     path = write(tmp_path / "b.json", '[{"text": "a"},\n {"text"]')
     with pytest.raises(InputError, match="b.json: line 2: is not JSON"):
-        list(tables.read_rows(path))
+        list(tables.read_rows(Source(path, header=True, has_quotes=False)))
     for index, text in enumerate(
         (
             json.dumps([{"text": "a"}, {"text": "b"}], indent=2),
@@ -110,12 +113,16 @@ def test_json_may_be_one_list(tmp_path):
             '\n{"data": "x", "text": "a"}\n\n{"text": "b"}',
         )
     ):
-        rows = list(tables.read_rows(write(tmp_path / f"{index}.json", text)))
+        rows = list(
+            tables.read_rows(
+                Source(write(tmp_path / f"{index}.json", text), header=True, has_quotes=False)
+            )
+        )
         assert [row.text("text") for row in rows] == ["a", "b"]
     span = {"question": "Who?", "context": "Ann ran.", "answer": "Ann", "answer_start": 0}
     for rows in ([span], {"data": [span]}, [{**span, "answer_start": "0.0"}]):
         path = write(tmp_path / "c.json", json.dumps(rows))
-        (example,) = make("span").source.read(path, "all", True, ColumnNames({}), [])
+        (example,) = make("span").source.read(Source(path), "all", True, [])
         assert example.answers == (AnswerSpan("Ann", 0),)
 
 
@@ -140,19 +147,24 @@ def test_json_may_be_one_list(tmp_path):
 )
 def test_json_that_is_no_rows_is_refused(tmp_path, text, message):
     with pytest.raises(InputError, match=message):
-        list(tables.read_rows(write(tmp_path / "a.json", text)))
+        list(
+            tables.read_rows(
+                Source(write(tmp_path / "a.json", text), header=True, has_quotes=False)
+            )
+        )
 
 
 def test_names_of_columns_that_a_model_was_trained_with_come_first(tmp_path):
     path = write(tmp_path / "a.tsv", "sentence1\tsentence2\ttext\nx\ty\tz\n")
-    (row,) = list(tables.read_rows(path))
-    assert ColumnNames({}, {"text": "sentence1"}).find("text", row) == "sentence1"
+    (row,) = list(tables.read_rows(Source(path, header=True, has_quotes=False)))
+    assert Source(path, usual={"text": "sentence1"}).find("text", row) == "sentence1"
     assert (
-        ColumnNames({"text": "sentence2"}, {"text": "sentence1"}).find("text", row) == "sentence2"
+        Source(path, {"text": "sentence2"}, usual={"text": "sentence1"}).find("text", row)
+        == "sentence2"
     )
-    assert ColumnNames({}, {"text": "gone"}).find("text", row) == "text"
-    assert not ColumnNames({}, {"text": "sentence1"}).is_pair(row)
-    assert ColumnNames({}, {"text_a": "sentence1"}).is_pair(row)
+    assert Source(path, usual={"text": "gone"}).find("text", row) == "text"
+    assert not Source(path, usual={"text": "sentence1"}).is_pair(row)
+    assert Source(path, usual={"text_a": "sentence1"}).is_pair(row)
 
 
 @pytest.mark.parametrize(
@@ -170,19 +182,23 @@ def test_names_of_columns_that_a_model_was_trained_with_come_first(tmp_path):
 )
 def test_two_texts_are_a_pair(tmp_path, header, chosen, pair):
     text = f"{header}\n{','.join('abc'[: header.count(',') + 1])}\n"
-    (row,) = list(tables.read_rows(write(tmp_path / "a.csv", text)))
-    assert ColumnNames(chosen).is_pair(row) == pair
+    (row,) = list(
+        tables.read_rows(Source(write(tmp_path / "a.csv", text), header=True, has_quotes=False))
+    )
+    assert Source("a.csv", chosen).is_pair(row) == pair
 
 
 def test_columns_of_choices_may_have_capitals(tmp_path):
     path = write(tmp_path / "a.csv", "Context,Choice0,Choice1,Label\nQ,a,b,1\n")
-    assert next(multiple_choice.read_choices(path, ColumnNames({}), True)).choices == ("a", "b")
+    assert next(multiple_choice.read_choices(Source(path), True)).choices == ("a", "b")
 
 
 def test_blank_lines_between_rows_of_several_columns_are_left_out(tmp_path):
     for name, cell in (("a.csv", ","), ("a.tsv", "\t")):
         text = f"text{cell}label\r\r\na{cell}b\r\r\n\r\r\nc{cell}d\r\r\n"
-        rows = list(tables.read_rows(write(tmp_path / name, text)))
+        rows = list(
+            tables.read_rows(Source(write(tmp_path / name, text), header=True, has_quotes=False))
+        )
         assert [row.text("text") for row in rows] == ["a", "c"]
         assert [row.text("label") for row in rows] == ["b", "d"]
     path = write(tmp_path / "arc.csv", "Who?,a,b,A\n\nWhat?,c,d,B\n")
@@ -190,27 +206,33 @@ def test_blank_lines_between_rows_of_several_columns_are_left_out(tmp_path):
 
 
 def test_columns_without_names_may_be_several(tmp_path):
-    (row,) = list(tables.read_rows(write(tmp_path / "a.csv", "text,label,,\na,b,,\n")))
+    (row,) = list(
+        tables.read_rows(
+            Source(
+                write(tmp_path / "a.csv", "text,label,,\na,b,,\n"), header=True, has_quotes=False
+            )
+        )
+    )
     assert (row.text("text"), row.text("label")) == ("a", "b")
 
 
 def test_text_that_is_not_utf8_is_named(tmp_path):
     (tmp_path / "a.tsv").write_bytes(b"text\tlabel\na\tb\n\xff\tc\n")
     with pytest.raises(InputError, match="line 3: byte 15 is not UTF-8; name .* --encoding=cp1252"):
-        list(tables.read_rows(str(tmp_path / "a.tsv")))
+        list(tables.read_rows(Source(str(tmp_path / "a.tsv"), header=True, has_quotes=False)))
 
 
 def test_cola_has_a_header_in_its_test_file_only(tmp_path):
     train = write(tmp_path / "train.tsv", "gj04\t1\t\tA b c.\ngj04\t0\t*\tC a b.\n")
     test = write(tmp_path / "test.tsv", "index\tsentence\n7\tB c a.\n")
-    found = glue.read("cola", train, "train", True, [])
+    found = glue.read("cola", Source(train), "train", True, [])
     assert [(e.text_a, e.text_b, e.label) for e in found] == [
         ("A b c.", None, "1"), ("C a b.", None, "0"),
     ]  # fmt: skip
-    assert [e.text_a for e in glue.read("cola", train, "train", False, [])] == [
+    assert [e.text_a for e in glue.read("cola", Source(train), "train", False, [])] == [
         e.text_a for e in found
     ]
-    (example,) = glue.read("cola", test, "test", False, [])
+    (example,) = glue.read("cola", Source(test), "test", False, [])
     assert (example.key, example.text_a, example.label) == ("7", "B c a.", None)
 
 
@@ -228,18 +250,18 @@ def test_cola_has_a_header_in_its_test_file_only(tmp_path):
 )  # fmt: skip
 def test_glue_columns(tmp_path, kind, header, row, expected):
     path = write(tmp_path / "dev.tsv", f"{header}\n{row}\n")
-    (example,) = glue.read(kind, path, "dev", True, [])
+    (example,) = glue.read(kind, Source(path), "dev", True, [])
     assert (example.text_a, example.text_b, example.label) == expected
 
 
 def test_the_diagnostic_set_is_read_with_and_without_its_analysis(tmp_path):
     plain = write(tmp_path / "diagnostic.tsv", "index\tsentence1\tsentence2\n0\ta\tb\n")
-    (example,) = glue.read("ax", plain, "diagnostic", False, [])
+    (example,) = glue.read("ax", Source(plain), "diagnostic", False, [])
     assert (example.key, example.text_a, example.text_b, example.label) == ("0", "a", "b", None)
     header = "Lexical Semantics\tPredicate-Argument Structure\tLogic\tKnowledge\tDomain\tPremise\tHypothesis\tLabel"
     rows = "\t\tNegation\t\tNews\ta\tb\tcontradiction\n\t\t\t\tNews\tb\ta\tneutral\n"
     full = write(tmp_path / "diagnostic-full.tsv", f"{header}\n{rows}")
-    found = glue.read("ax", full, "diagnostic-full", True, [])
+    found = glue.read("ax", Source(full), "diagnostic-full", True, [])
     assert [(e.key, e.text_a, e.text_b, e.label) for e in found] == [
         ("0", "a", "b", "contradiction"), ("1", "b", "a", "neutral"),
     ]  # fmt: skip
@@ -248,21 +270,21 @@ def test_the_diagnostic_set_is_read_with_and_without_its_analysis(tmp_path):
 def test_a_label_that_glue_does_not_have_is_named(tmp_path):
     path = write(tmp_path / "train.tsv", "sentence\tlabel\na\t1\nb\t2\n")
     with pytest.raises(InputError, match=r"train\.tsv: line 3: the label '2' is unknown"):
-        glue.read("sst2", path, "train", True, [])
+        glue.read("sst2", Source(path), "train", True, [])
 
 
 def test_broken_rows_of_qqp_are_counted(tmp_path):
     header = "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate"
     path = write(tmp_path / "train.tsv", f"{header}\n1\t2\t3\ta\tb\t0\n4\t5\t6\tc\n")
     skipped = []
-    assert len(glue.read("qqp", path, "train", True, skipped)) == 1
+    assert len(glue.read("qqp", Source(path), "train", True, skipped)) == 1
     assert skipped == [f"{path}: line 3: has too few columns: 4, not 6"]
 
 
 def test_swag_and_keyed_choices(tmp_path):
     header = ",video-id,fold-ind,startphrase,sent1,sent2,gold-source,ending0,ending1,label"
     swag = write(tmp_path / "train.csv", f"{header}\n0,v,1,s,He sits.,He,gold,eats.,flies.,1\n")
-    (example,) = multiple_choice.read_choices(swag, ColumnNames({}), True)
+    (example,) = multiple_choice.read_choices(Source(swag), True)
     assert (example.context, example.stem, example.choices, example.label) == (
         "He sits.", "He", ("eats.", "flies."), 1,
     )  # fmt: skip
@@ -280,7 +302,7 @@ def test_a_header_that_ends_in_a_letter_is_no_key(tmp_path):
     path = write(tmp_path / "x.csv", "F,W,X,Y,Z,A\nQ,1,2,3,4,B\n")
     assert multiple_choice.is_keyed(path)
     with pytest.raises(InputError, match="has no column for"):
-        make("choice").source.read(path, "all", True, ColumnNames({}, header=True), [])
+        make("choice").source.read(Source(path, header=True), "all", True, [])
 
 
 def test_questions_with_keys_may_differ_in_their_choices(tmp_path):
@@ -305,7 +327,7 @@ def test_choices_are_in_the_order_of_their_numbers(tmp_path):
         header = ",".join(f"{name}{number}" for number in numbers)
         text = f"context,sent1,sent2,{header},label\nc,c,d,{row},2\n"
         path = write(tmp_path / f"{name}.csv", text)
-        (example,) = multiple_choice.read_choices(path, ColumnNames({}), True)
+        (example,) = multiple_choice.read_choices(Source(path), True)
         assert example.choices == tuple(f"e{number}" for number in range(11))
         assert example.choices[example.label] == "e2"
 
@@ -313,7 +335,10 @@ def test_choices_are_in_the_order_of_their_numbers(tmp_path):
 def test_fields_may_be_long(tmp_path):
     long = "word " * 60_000
     path = write(tmp_path / "a.csv", f'text,label\n"{long}",x\nb,y\n')
-    assert [row.values["text"] for row in list(tables.read_rows(path))] == [long, "b"]
+    assert [
+        row.values["text"]
+        for row in list(tables.read_rows(Source(path, header=True, has_quotes=False)))
+    ] == [long, "b"]
 
 
 @pytest.mark.parametrize("ending", ["csv", "tsv", "txt", "jsonl"])
@@ -324,9 +349,12 @@ def test_lines_may_end_as_on_old_macs(tmp_path, ending):
     }[ending]  # fmt: skip
     path = tmp_path / f"a.{ending}"
     path.write_bytes(text.encode())
-    assert [row.values["text"] for row in list(tables.read_rows(str(path)))] == ["a", "b"]
+    assert [
+        row.values["text"]
+        for row in list(tables.read_rows(Source(str(path), header=True, has_quotes=False)))
+    ] == ["a", "b"]
     (tmp_path / "ner.conll").write_bytes(b"a X\rb Y\r\rc X\r")
-    found = conll.read(f"{tmp_path}/ner.conll")
+    found = conll.read(Source(f"{tmp_path}/ner.conll"))
     assert [example.words for example in found] == [("a", "b"), ("c",)]
 
 
@@ -334,11 +362,11 @@ def test_labels_that_json_has_no_number_for_are_named(tmp_path):
     for value in ("NaN", "-Infinity", "1e999"):
         path = write(tmp_path / "a.jsonl", f'{{"text": "a", "label": {value}}}\n')
         with pytest.raises(InputError, match=r"a\.jsonl: line 1: label is (nan|-?inf), not a text"):
-            list(user_files.read_texts(path, ColumnNames({}), pair=None, labelled=True))
+            list(user_files.read_texts(Source(path), pair=None, labelled=True))
     # Where nobody asks for it, a missing value is let be.
     path = write(tmp_path / "a.jsonl", '{"text": "a", "label": "x", "score": NaN}\n')
-    (example,) = list(user_files.read_texts(path, ColumnNames({}), pair=None, labelled=True))
+    (example,) = list(user_files.read_texts(Source(path), pair=None, labelled=True))
     assert (example.text_a, example.label) == ("a", "x")
     write(tmp_path / "a.jsonl", '{"text": "a", "label": "x"}\n' + "[" * 100_000)
     with pytest.raises(InputError, match=r"line 2: is not JSON that can be read \(nested too"):
-        list(tables.read_rows(path))
+        list(tables.read_rows(Source(path, header=True, has_quotes=False)))

@@ -4,7 +4,7 @@ import pytest
 
 from bert_tf import tasks
 from pipelines.labelled import splits
-from pipelines.labelled.columns import ColumnNames
+from pipelines.labelled.source import Source
 from tests.real_data import data_of
 
 pytestmark = pytest.mark.slow
@@ -37,7 +37,7 @@ def test_all_examples_are_read_and_in_order(root, kind, folder, counts):
     found = splits.find(str(root / folder), task.source.splits, task.source.folder)
     for split, count in counts.items():
         skipped = []
-        examples = task.source.read(found[split], split, split != "test", ColumnNames({}), skipped)
+        examples = task.source.read(Source(found[split]), split, split != "test", skipped)
         assert len(examples) == count and not skipped
         if split == "train":
             fitted = task.fit(examples)
@@ -53,7 +53,7 @@ def test_questions_of_arc_without_their_right_choice_are_skipped(root):
             pytest.skip(f"{path} is not there")
         skipped = []
         task = tasks.make("choice")
-        examples = task.source.read(str(path), "train", True, ColumnNames({}), skipped)
+        examples = task.source.read(Source(str(path)), "train", True, skipped)
         empty = sum(not "".join(example.choices) for example in examples)
         assert sum(map(bool, map(task.problem, examples))) == empty
         counts[name] = (len(examples), len(skipped), empty)

@@ -5,11 +5,11 @@ import gzip
 import io
 import json
 
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from pipelines.labelled import table_rows, tables, user_files
-from pipelines.labelled.columns import ColumnNames
+from pipelines.labelled.source import Source
 from tests import strategies
 
 _CELL = st.text(strategies.TRICKY | st.sampled_from('abc" ,\n\r\t;'), max_size=8)
@@ -44,7 +44,7 @@ def test_csv(tmp_path_factory, table, end, packed):
     writer = csv.writer(text, quoting=csv.QUOTE_ALL, lineterminator=end)
     writer.writerows([names, *rows])
     path = _write(tmp_path_factory, "t.csv", text.getvalue(), packed)
-    found = list(tables.read_rows(path))
+    found = list(tables.read_rows(Source(path, header=True, has_quotes=False)))
     assert [list(row.cells) for row in found] == rows
     assert [dict(row.values) for row in found] == [dict(zip(names, r, strict=True)) for r in rows]
     assert len({row.place for row in found}) == len(found)
@@ -66,7 +66,7 @@ def test_tsv(tmp_path_factory, table, end, mark):
     kept = range(1, filled[-1] + 1) if len(names) == 1 else [i for i in filled if i]
     if not kept:
         return
-    found = list(tables.read_rows(path))
+    found = list(tables.read_rows(Source(path, header=True, has_quotes=False)))
     blank = [""]
     assert [list(row.cells) for row in found] == [
         rows[i - 1] if lines[i].strip(" ") else blank for i in kept
@@ -80,10 +80,17 @@ def test_tsv(tmp_path_factory, table, end, mark):
     ascii_only=st.booleans(),
 )
 def test_json_lines(tmp_path_factory, records, form, ascii_only):
+    # One object of nothing but lists or objects is taken for a file that holds rows.
+    nested = all(isinstance(value, dict | list) for value in records[0].values())
+    assume(form == "list" or len(records) > 1 or not nested)
     each = [json.dumps(record, ensure_ascii=ascii_only) for record in records]
     gap = {"lines": "\n", "blank lines": "\r\n\n \n", "list": ",\n"}[form]
     text = f"[{gap.join(each)}]" if form == "list" else gap.join(each)
-    rows = list(tables.read_rows(_write(tmp_path_factory, "t.jsonl", text, False)))
+    rows = list(
+        tables.read_rows(
+            Source(_write(tmp_path_factory, "t.jsonl", text, False), header=True, has_quotes=False)
+        )
+    )
     assert [row.values for row in rows] == records
 
 
@@ -101,7 +108,7 @@ def test_examples_of_texts(tmp_path_factory, examples, pair, ending):
     else:
         text.writelines(json.dumps(dict(zip(names, row, strict=True))) + "\n" for row in rows)
     path = _write(tmp_path_factory, f"t.{ending}", text.getvalue(), False)
-    found = list(user_files.read_texts(path, ColumnNames({}), None, labelled=True))
+    found = list(user_files.read_texts(Source(path), None, labelled=True))
     assert [(e.text_a, e.text_b, e.label) for e in found] == [
         (a.strip(), b.strip() if pair else None, label.strip()) for a, b, label in examples
     ]

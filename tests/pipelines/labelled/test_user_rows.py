@@ -6,8 +6,8 @@ import pytest
 
 from pipelines.common.errors import InputError
 from pipelines.labelled import multiple_choice, user_files
-from pipelines.labelled.columns import ColumnNames
 from pipelines.labelled.schema import AnswerSpan
+from pipelines.labelled.source import Source
 
 
 def write(path, text):
@@ -18,57 +18,53 @@ def write(path, text):
 def test_columns_of_users_are_found_by_name_or_named(tmp_path):
     path = write(tmp_path / "a.csv", "id,review,stars\nr1,good,5\nr2,bad,1\n")
     with pytest.raises(InputError, match="no column for label.*--columns=label=NAME"):
-        list(user_files.read_texts(path, ColumnNames({}), pair=False, labelled=True))
-    found = list(
-        user_files.read_texts(path, ColumnNames({"label": "stars"}), pair=False, labelled=True)
-    )
+        list(user_files.read_texts(Source(path), pair=False, labelled=True))
+    found = list(user_files.read_texts(Source(path, {"label": "stars"}), pair=False, labelled=True))
     assert [(e.key, e.text_a, e.label) for e in found] == [("r1", "good", "5"), ("r2", "bad", "1")]
     with pytest.raises(InputError, match="has no column 'rating'"):
-        list(
-            user_files.read_texts(path, ColumnNames({"label": "rating"}), pair=False, labelled=True)
-        )
+        list(user_files.read_texts(Source(path, {"label": "rating"}), pair=False, labelled=True))
     with pytest.raises(InputError, match="'lable' is not a role"):
-        ColumnNames({"lable": "stars"})
+        Source("a.csv", {"lable": "stars"})
 
 
 def test_words_spans_and_choices_of_users(tmp_path):
     words = write(tmp_path / "w.tsv", "words\ttags\nAnn ran\tB-PER O\n")
-    (example,) = list(user_files.read_words(words, ColumnNames({}), True))
+    (example,) = list(user_files.read_words(Source(words), True))
     assert (example.words, example.tags) == (("Ann", "ran"), ("B-PER", "O"))
     bad = write(tmp_path / "w.jsonl", '{"words": ["Ann", "ran"], "tags": ["O"]}\n')
     with pytest.raises(InputError, match=r"line 1: has 2 words, but 1 tag; give each word one"):
-        list(user_files.read_words(bad, ColumnNames({}), True))
+        list(user_files.read_words(Source(bad), True))
     row = {"question": "Who?", "context": "Ann ran.", "answer": "Ann", "answer_start": 0}
     none = {"question": "Why?", "context": "Ann ran.", "answer": "", "answer_start": ""}
     spans = write(tmp_path / "s.jsonl", f"{json.dumps(row)}\n{json.dumps(none)}\n")
-    found = list(user_files.read_spans(spans, ColumnNames({}), True))
+    found = list(user_files.read_spans(Source(spans), True))
     assert [e.answers for e in found] == [(AnswerSpan("Ann", 0),), ()]
     listed = write(
         tmp_path / "c.jsonl", '{"context": "Q", "choices": ["a", "b", "c"], "label": 2}\n'
     )
     table = write(tmp_path / "c.tsv", "question\tchoice0\tchoice1\tlabel\nQ\ta\tb\t1\nQ\ta\tb\t1\n")
-    assert next(multiple_choice.read_choices(listed, ColumnNames({}), True)).label == 2
-    assert next(multiple_choice.read_choices(table, ColumnNames({}), True)).choices == ("a", "b")
-    assert [e.label for e in multiple_choice.read_choices(table, ColumnNames({}), True)] == [1, 1]
+    assert next(multiple_choice.read_choices(Source(listed), True)).label == 2
+    assert next(multiple_choice.read_choices(Source(table), True)).choices == ("a", "b")
+    assert [e.label for e in multiple_choice.read_choices(Source(table), True)] == [1, 1]
     bad = write(tmp_path / "d.tsv", "question\tchoice0\tchoice1\tlabel\nQ\ta\tb\tC\n")
     with pytest.raises(InputError, match="line 2: the label 'C' names none of 2 choices; write"):
-        list(multiple_choice.read_choices(bad, ColumnNames({}), True))
+        list(multiple_choice.read_choices(Source(bad), True))
 
 
 def test_choices_of_users_keep_their_labels(tmp_path):
     header = "context,choice0,choice1,choice2,label"
     path = write(tmp_path / "c.csv", f"{header}\nQ,wrong,right,,1\n")
-    (example,) = list(multiple_choice.read_choices(path, ColumnNames({}), True))
+    (example,) = list(multiple_choice.read_choices(Source(path), True))
     assert (example.choices, example.label) == (("wrong", "right"), 1)
     path = write(tmp_path / "c.csv", f"{header}\nQ,,right,wrong,1\n")
     with pytest.raises(InputError, match=r"c\.csv: line 2: choice 0, counted from 0, is empty"):
-        list(multiple_choice.read_choices(path, ColumnNames({}), True))
+        list(multiple_choice.read_choices(Source(path), True))
     row = {"context": "Q", "choice0": 0, "choice1": 1, "choice2": None, "label": 1}
     path = write(tmp_path / "c.jsonl", json.dumps(row))
-    assert next(multiple_choice.read_choices(path, ColumnNames({}), True)).choices == ("0", "1")
+    assert next(multiple_choice.read_choices(Source(path), True)).choices == ("0", "1")
     path = write(tmp_path / "c.jsonl", json.dumps(row | {"label": "²"}))
     with pytest.raises(InputError, match="line 1: the label '²' names none of 2 choices"):
-        list(multiple_choice.read_choices(path, ColumnNames({}), True))
+        list(multiple_choice.read_choices(Source(path), True))
 
 
 @pytest.mark.parametrize(
@@ -83,12 +79,12 @@ def test_choices_of_users_keep_their_labels(tmp_path):
 def test_json_that_is_no_text_is_named(tmp_path, read, row, message):
     path = write(tmp_path / "a.jsonl", json.dumps(row))
     with pytest.raises(InputError, match=f"a.jsonl: line 1: {message}, not a text; write"):
-        list(read(path, ColumnNames({}), True))
+        list(read(Source(path), True))
 
 
 def spans_of(path, **fields):
     row = {"question": "Who?", "context": "Ann ran.", **fields}
-    (example,) = list(user_files.read_spans(write(path, json.dumps(row)), ColumnNames({}), True))
+    (example,) = list(user_files.read_spans(Source(write(path, json.dumps(row))), True))
     return example.answers
 
 

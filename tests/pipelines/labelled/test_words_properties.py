@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.labelled import conll, text_files
-from pipelines.labelled.columns import ColumnNames
+from pipelines.labelled.source import Source
 from tests import strategies
 
 # "-DOCSTART-" begins a document; the tags tell sentences of lists.
@@ -23,10 +23,8 @@ def _write(tmp_path_factory, name, text):
 
 
 def _found(path):
-    names = ColumnNames({})
-    return [
-        list(zip(e.words, e.tags, strict=True)) for e in text_files.read_words(path, names, True)
-    ]
+    found = text_files.read_words(Source(path), True)
+    return [list(zip(e.words, e.tags, strict=True)) for e in found]
 
 
 @given(
@@ -41,7 +39,7 @@ def test_a_word_a_line(tmp_path_factory, sentences, gap, end, documents):
     parts += ["".join(f"{w}{gap}{t}{end}" for w, t in words) + end for words in sentences]
     path = _write(tmp_path_factory, "t.conll", "".join(parts))
     assert _found(path) == sentences
-    assert all(example.tags for example in conll.read(path, labelled=None))
+    assert all(example.tags for example in conll.read(Source(path), labelled=None))
 
 
 @given(sentences=_SENTENCES, newdoc=st.booleans())
@@ -56,7 +54,7 @@ def test_conllu(tmp_path_factory, sentences, newdoc):
         parts.append("1-2\tnot\t_\tX" + "\t_" * 6 + "\n\n")
     path = _write(tmp_path_factory, "t.conllu", "".join(parts))
     assert _found(path) == sentences
-    groups = [example.document for example in conll.read(path)]
+    groups = [example.document for example in conll.read(Source(path))]
     assert len(set(groups)) == (len(sentences) if newdoc else 1)
 
 

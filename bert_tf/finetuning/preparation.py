@@ -1,0 +1,192 @@
+"""What fine-tuning reads and computes before it trains: models, data, and their identity."""
+
+import dataclasses
+import hashlib
+import json
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from bert_tf import tasks, weights
+from bert_tf.finetuning import freezing, task_data, teaching
+from bert_tf.finetuning.freezing import Frozen
+from bert_tf.finetuning.settings import FineTuningSettings
+from bert_tf.finetuning.task_data import TaskData
+from bert_tf.finetuning.teaching import Teacher
+from bert_tf.models.base_config import EncoderConfig
+from bert_tf.training import distribution
+from bert_tf.training.settings import StrategyName
+from bert_tf.weights import Bundle, formats, named_models
+from pipelines.common import files, json_files
+from pipelines.common.errors import InputError
+from pipelines.labelled import tables
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Prepared:
+    """What was read and computed before training; it serves any rate, batch size or duration."""
+
+    settings: FineTuningSettings
+    config: EncoderConfig
+    bundle: Bundle
+    data: list[TaskData]
+    strategy: tf.distribute.Strategy
+    unlabelled: Sequence[TaskData] = ()  # more training data of the task, with a teacher's logits
+    taught_by: Bundle | None = None
+    teacher: Teacher | None = None  # which has been asked for its logits
+
+
+def stamp(settings: FineTuningSettings) -> str:
+    """A checksum of the settings, and of size and date of all files that are read.
+
+    While it is the same, so is the run, and a finished one need not read its data to know it.
+    """
+    read = [path for request in settings.tasks for path in task_data.files_of(request)]
+    read += tables.files_of(settings.unlabelled) if settings.unlabelled else []
+    for model in filter(None, (settings.init, settings.teacher)):
+        place = formats.find(model)
+        folder = place if files.gfile.isdir(place) else os.path.dirname(place) or "."
+        found = files.matching(folder, "*")  # and what is in folders of sentence-transformers
+        read += [*found, *(file for place in found for file in files.matching(place, "*"))]
+        read.append(f"{os.path.dirname(folder)}/modules.json")
+    stats = [(path, files.gfile.stat(path)) for path in read if files.gfile.exists(path)]
+    known = [(path, found.length, found.mtime_nsec) for path, found in stats]
+    text = json.dumps([json_files.as_json(dataclasses.asdict(settings)), known])
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def prepare(
+    settings: FineTuningSettings, cache: str, searches: bool = False, only_identity: bool = False
+) -> Prepared:
+    """Reads the models and the data, and computes what training reads of them.
+
+    Args:
+      settings: what to train.
+      cache: folder for the outputs of a frozen encoder.
+      searches: whether trials are compared by their scores on dev.
+      only_identity: leaves out what takes long, for a run that may be finished.
+
+    Raises:
+      InputError: the model, the data and the settings do not fit.
+    """
+    name = StrategyName.ONE_DEVICE if only_identity else settings.strategy
+    strategy = distribution.make_strategy(name)
+    distribution.check_batch(settings.batch_size, settings.accumulation, strategy)
+    if isinstance(strategy, tf.distribute.TPUStrategy):
+        settings = dataclasses.replace(settings, fixed_length=True)
+        if any(tasks.make(request.kind).generation for request in settings.tasks):
+            raise InputError("texts are not written on TPUs; fine-tune for them on GPUs or a CPU.")
+    for model in filter(None, (settings.init, settings.teacher)):
+        formats.detect(formats.find(model))
+    settings = dataclasses.replace(settings, init=named_models.pinned(settings.init))
+    # Before the weights, which take longer.
+    examples = [task_data.read_examples(request, settings) for request in settings.tasks]
+    bundle = weights.read(settings.init)
+    tokenizer = bundle.tokenizer()
+    data = [task_data.convert(each, tokenizer) for each in examples]
+    known = list(map(tasks.load, bundle.tasks))
+    data = [dataclasses.replace(x, task=x.task.begin_with(known)) for x in data]
+    _check_dev(settings, data, searches)
+    config = _config(bundle, settings, data)
+    frozen = Frozen.parse(settings.freeze, config).whole
+    if config.causal and not frozen:
+        data = [_in_both_orders(item) for item in data]
+    if frozen:
+        if settings.teacher:
+            raise InputError("--teacher: is not for a frozen encoder (--freeze=all).")
+        if not all(item.task.own_head for item in data):
+            raise InputError("--freeze=all: leaves nothing to train for a head without weights.")
+        if not only_identity:
+            data = freezing.with_outputs(data, bundle, cache)
+    more: list[TaskData] = []
+    if settings.unlabelled:
+        source = task_data.source_of(settings.tasks[0], settings.unlabelled, "train")
+        more = [teaching.unlabelled(data[0], source, tokenizer)]
+    teacher, taught_by = None, weights.read(settings.teacher) if settings.teacher else None
+    if taught_by and not only_identity:
+        teacher = Teacher(taught_by, data[0], tokenizer, strategy)
+        data, more = [teacher.teach(data[0])], list(map(teacher.teach, more))
+    return Prepared(
+        settings=settings,
+        config=config,
+        bundle=bundle,
+        data=data,
+        strategy=strategy,
+        unlabelled=more,
+        taught_by=taught_by,
+        teacher=teacher,
+    )
+
+
+def _in_both_orders(data: TaskData) -> TaskData:
+    """A model that reads from left to right compares two texts in both orders."""
+    task = data.task
+    if not getattr(task, "symmetric", False):
+        return data
+    head = dataclasses.replace(task.head, both_orders=True)
+    return dataclasses.replace(data, task=dataclasses.replace(task, head=head))
+
+
+def _check_dev(settings: FineTuningSettings, data: list[TaskData], searches: bool) -> None:
+    """Raises InputError where there is something to choose on dev data, and no such data."""
+    if any(item.dev for item in data):
+        return
+    if searches or len(settings.learning_rates) > 1 or settings.patience:
+        raise InputError(
+            f"{settings.tasks[0].name}: a learning rate, or when to stop, is chosen on dev data, "
+            "and there is none; name some (--dev), or give one --learning_rate and no --patience "
+            "or --search_minutes."
+        )
+
+
+def _config(bundle: Bundle, settings: FineTuningSettings, data: list[TaskData]) -> EncoderConfig:
+    """The configuration to train, which must fit the tasks."""
+    config = bundle.config
+    for item in data:
+        types = bundle.require_vocabulary().types(item.task.segments, bundle.resolved_settings())
+        config.check_segments(types, item.task.name)
+        if item.task.max_seq_length > config.max_seq_length:
+            raise InputError(
+                f"{item.task.name}: sequences of {item.task.max_seq_length} tokens exceed the "
+                f"model's {config.max_seq_length} positions; set --max_seq_length."
+            )
+        widest = max(getattr(item.task, "dimensions", ()), default=0)
+        if widest > config.hidden_size:
+            raise InputError(f"--dimensions={widest}: vectors have {config.hidden_size}.")
+        if item.task.generation and item.task.generation.max_new_tokens >= config.max_seq_length:
+            raise InputError(
+                f"{item.task.name}: targets of {item.task.generation.max_new_tokens + 1} tokens "
+                f"exceed the model's {config.max_seq_length} positions; set --max_target_length."
+            )
+    return config if settings.dropout is None else config.with_dropout(settings.dropout)
+
+
+def identity(prepared: Prepared, settings: FineTuningSettings) -> dict[str, Any]:
+    """All that decides the weights; a run can be resumed if it is the same."""
+    values = settings.identity()
+    for name in ("tasks", "init", "teacher", "unlabelled"):  # their contents are compared
+        del values[name]
+    bundle, teacher, unlabelled = prepared.bundle, prepared.taught_by, settings.unlabelled
+    return {
+        **({"teacher_sha256": teacher.sha256()} if teacher else {}),
+        **({"unlabelled_sha256": tables.sha256(unlabelled)} if unlabelled else {}),
+        "search": False,
+        "settings": values,
+        "config": bundle.config.to_dict(),
+        "init_sha256": bundle.sha256(),
+        **({"init_tasks": list(bundle.tasks)} if bundle.tasks else {}),
+        "vocabulary_sha256": bundle.require_vocabulary().sha256,
+        "tokenizer": bundle.resolved_settings(),
+        "tasks": [
+            {
+                "kind": request.kind,
+                "name": request.name,
+                **request.layout(),
+                "inputs": found.inputs,
+                "labels": list(found.task.labels),  # a file beside the data may name them
+            }
+            for request, found in zip(settings.tasks, prepared.data, strict=True)
+        ],
+    }
