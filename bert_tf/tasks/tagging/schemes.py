@@ -1,7 +1,7 @@
 """Schemes of tags: which tags mark the words of entities, and how."""
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
 from pipelines.labelled import conll
@@ -39,6 +39,33 @@ class Scheme(NamedTuple):
         if self.pattern:
             return "parts and types of entities, such as B-PER"
         return "types of entities: adjacent words of one type are one entity"
+
+
+class Entity(NamedTuple):
+    """A type ("_" if tags have none), and the first word and the one after the last."""
+
+    type: str
+    start: int
+    end: int
+
+
+def entities(tags: Iterable[str]) -> list[Entity]:
+    """The entities of a sentence in the scheme IOBES, as conlleval finds them.
+
+    An entity begins also where a tag follows that does not continue the one before: I-LOC after
+    O, I-PER or E-LOC. It ends before O, B, S, another type, and after E and S.
+    """
+    found: list[Entity] = []
+    start, last, kind = -1, "O", ""  # of the entity so far; -1: there is none
+    for place, tag in enumerate((*tags, "O")):
+        part, _, type_ = tag.partition("-")
+        if start >= 0 and (part in "OBS" or last in "ES" or type_ != kind):
+            found.append(Entity(kind or "_", start, place))
+            start = -1
+        if start < 0 and part != "O":
+            start = place
+        last, kind = part, type_
+    return found
 
 
 def find(tags: Collection[str]) -> Scheme | None:

@@ -5,17 +5,16 @@ import dataclasses
 import functools
 import json
 from collections.abc import Collection, Iterable, Sequence
-from typing import ClassVar, Self
+from typing import ClassVar, Self, cast
 
 import numpy as np
 import scipy.special
-import seqeval.metrics
 import tensorflow as tf
 from absl import logging
 
 from bert_tf.tasks import reports
 from bert_tf.tasks.base import Batch, LabelScores, TaskFiles
-from bert_tf.tasks.labels import check_case, check_labels, label_scores
+from bert_tf.tasks.labels import check_case, check_labels
 from bert_tf.tasks.tagging import schemes
 from bert_tf.tasks.tagging.schemes import Scheme
 from bert_tf.tasks.tagging.serving import ServedTagging, TagsPrediction, cut
@@ -177,11 +176,25 @@ class Tagging(ServedTagging):
         flat = self.pairs(examples, predictions)
         result = {"accuracy": float(np.equal(*flat).mean())}
         if self.scheme:
-            truth, guesses = _by_sentence(self.scheme, examples, predictions)
-            for name in ("f1", "precision", "recall"):
-                score = getattr(seqeval.metrics, f"{name}_score")
-                result[name] = float(score(truth, guesses, zero_division=0))
+            counts = self._by_type(examples, predictions).values()
+            result |= _scores(*np.sum([*counts, (0, 0, 0)], 0).tolist())
         return result
+
+    def _by_type(
+        self, examples: Examples, predictions: Predictions
+    ) -> dict[str, tuple[int, int, int]]:
+        """The numbers of true, guessed and rightly guessed entities of each type."""
+        assert self.scheme is not None
+        iobes = functools.cache(self.scheme.iobes)
+        counts = [collections.Counter[str]() for _ in range(3)]
+        for example, guess in zip(examples, predictions, strict=True):
+            each = [set(schemes.entities(map(iobes, tags))) for tags in (example.truth, guess.tags)]
+            for count, found in zip(counts, (*each, each[0] & each[1]), strict=True):
+                count.update(entity.type for entity in found)
+        tags = set(map(iobes, self.labels)) - {"O"}
+        types = {tag[2:] or "_" for tag in tags} | counts[0].keys() | counts[1].keys()
+        true, guessed, right = counts
+        return {name: (true[name], guessed[name], right[name]) for name in sorted(types)}
 
     def baseline(self, training: Examples, examples: Examples) -> list[TagsPrediction]:
         """The most frequent tag of each word, or of all words where training lacks the word."""
@@ -205,13 +218,11 @@ class Tagging(ServedTagging):
         """Scores of each tag; of entities, of each type as conlleval counts them."""
         if self.scheme is None:
             return super().by_label(examples, predictions)
-        found = seqeval.metrics.classification_report(
-            *_by_sentence(self.scheme, examples, predictions), output_dict=True, zero_division=0
-        )
-        tags = set(map(self.scheme.iobes, self.labels)) - {"O"}
-        types = sorted({tag[2:] or "_" for tag in tags} & found.keys())
-        scores = ("precision", "recall", "f1-score", "support")
-        return label_scores(types, [[found[name][score] for name in types] for score in scores])
+        return {
+            name: cast("LabelScores", {**_scores(true, guessed, right), "count": true})
+            for name, (true, guessed, right) in self._by_type(examples, predictions).items()
+            if true or guessed
+        }
 
     def files(self, examples: Examples, predictions: Predictions, split: str) -> dict[str, str]:
         """What conlleval reads: word, true tag where known, predicted tag; and JSON by sentence."""
@@ -268,14 +279,13 @@ def _add_context(
     return [flat[a:b] for a, b in zip(starts - taken, stops, strict=True)], taken
 
 
-def _by_sentence(
-    scheme: Scheme, examples: Examples, predictions: Predictions
-) -> tuple[list[list[str]], list[list[str]]]:
-    """The true and the predicted tags of each sentence, as IOBES."""
-    iobes = functools.cache(scheme.iobes)
-    tags = [e.truth for e in examples], [guess.tags for guess in predictions]
-    truth, guesses = ([list(map(iobes, sentence)) for sentence in part] for part in tags)
-    return truth, guesses
+def _scores(true: int, guessed: int, right: int) -> dict[str, float]:
+    """Precision, recall and their harmonic mean; 0 where there is nothing to divide by."""
+    return {
+        "f1": 2 * right / max(true + guessed, 1),
+        "precision": right / max(guessed, 1),
+        "recall": right / max(true, 1),
+    }
 
 
 def _read(source: Source, labelled: bool) -> list[WordsExample]:
