@@ -25,7 +25,7 @@ from pipelines.labelled import tables
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Prepared:
+class PreparedRun:
     """What was read and computed before training; it serves any rate, batch size or duration."""
 
     settings: FineTuningSettings
@@ -59,7 +59,7 @@ def stamp(settings: FineTuningSettings) -> str:
 
 def prepare(
     settings: FineTuningSettings, cache: str, searches: bool = False, only_identity: bool = False
-) -> Prepared:
+) -> PreparedRun:
     """Reads the models and the data, and computes what training reads of them.
 
     Args:
@@ -108,7 +108,7 @@ def prepare(
     if taught_by and not only_identity:
         teacher = Teacher(taught_by, data[0], tokenizer, strategy)
         data, more = [teacher.teach(data[0])], list(map(teacher.teach, more))
-    return Prepared(
+    return PreparedRun(
         settings=settings,
         config=config,
         bundle=bundle,
@@ -163,7 +163,7 @@ def _config(bundle: Bundle, settings: FineTuningSettings, data: list[TaskData]) 
     return config if settings.dropout is None else config.with_dropout(settings.dropout)
 
 
-def identity(prepared: Prepared, settings: FineTuningSettings) -> dict[str, Any]:
+def identity(prepared: PreparedRun, settings: FineTuningSettings) -> dict[str, Any]:
     """All that decides the weights; a run can be resumed if it is the same."""
     values = settings.identity()
     for name in ("tasks", "init", "teacher", "unlabelled"):  # their contents are compared

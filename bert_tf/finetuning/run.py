@@ -15,7 +15,7 @@ from tqdm import tqdm
 from bert_tf import tasks, weights
 from bert_tf.finetuning import batches
 from bert_tf.finetuning.freezing import Frozen
-from bert_tf.finetuning.preparation import Prepared
+from bert_tf.finetuning.preparation import PreparedRun
 from bert_tf.finetuning.settings import FineTuningSettings, Selection
 from bert_tf.models.layers.base import Weight
 from bert_tf.tasks import objectives
@@ -62,7 +62,7 @@ class RunResult(TypedDict):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Setup(Prepared):
+class Setup(PreparedRun):
     """What the runs over rates and seeds share."""
 
     output: str

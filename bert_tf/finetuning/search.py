@@ -14,7 +14,7 @@ import keras
 from absl import logging
 
 from bert_tf.finetuning import preparation, sweep, task_report
-from bert_tf.finetuning.preparation import Prepared
+from bert_tf.finetuning.preparation import PreparedRun
 from bert_tf.finetuning.settings import FineTuningSettings
 from bert_tf.training import distribution, run_folder
 from bert_tf.training.loop import TrainingDivergedError
@@ -77,7 +77,7 @@ def search(settings: FineTuningSettings, output: str, cache: str, minutes: float
     return report
 
 
-def _identity(prepared: Prepared) -> dict[str, Any]:
+def _identity(prepared: PreparedRun) -> dict[str, Any]:
     """What decides the trials."""
     found = preparation.identity(prepared, prepared.settings)
     return json_files.as_json(found | {"search": _batch_sizes(prepared)})
@@ -124,7 +124,7 @@ def _ended(study: Any) -> list[Any]:
     return [t for t in study.trials if t.state in states or _REASON in t.user_attrs]
 
 
-def _try(study: Any, prepared: Prepared, output: str) -> None:
+def _try(study: Any, prepared: PreparedRun, output: str) -> None:
     """Does the next trial, and removes its files unless it is the best."""
     optuna = optional.load("optuna", _EXTRA)
     # What comes next follows from the trials so far, whether or not the search was resumed.
@@ -174,7 +174,7 @@ def _try(study: Any, prepared: Prepared, output: str) -> None:
             files.remove_tree(f"{output}/{_TRIALS}/{name}")
 
 
-def _batch_sizes(prepared: Prepared) -> list[int]:
+def _batch_sizes(prepared: PreparedRun) -> list[int]:
     """The given batch size, twice and, if the devices can share it, half of it."""
     settings = prepared.settings
     size, parts = (
@@ -184,7 +184,7 @@ def _batch_sizes(prepared: Prepared) -> list[int]:
     return [size, 2 * size] if size % (2 * parts) else [size // 2, size, 2 * size]
 
 
-def _suggested(trial: Any, prepared: Prepared) -> FineTuningSettings:
+def _suggested(trial: Any, prepared: PreparedRun) -> FineTuningSettings:
     settings = prepared.settings
     rate, sizes = settings.learning_rates[0], _batch_sizes(prepared)
     rates = (rate / _FACTOR, rate * _FACTOR)

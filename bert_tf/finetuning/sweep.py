@@ -12,7 +12,7 @@ from typing import Any
 
 from bert_tf.finetuning import preparation, task_report
 from bert_tf.finetuning.freezing import Frozen
-from bert_tf.finetuning.preparation import Prepared
+from bert_tf.finetuning.preparation import PreparedRun
 from bert_tf.finetuning.run import Run, RunResult, Setup
 from bert_tf.finetuning.settings import FineTuningSettings
 from bert_tf.training import (
@@ -64,7 +64,7 @@ def finetune(
 
 
 def train(
-    prepared: Prepared,
+    prepared: PreparedRun,
     output: str,
     tensorboard: bool,
     evaluated: Callable[[float, float], None] | None = None,
