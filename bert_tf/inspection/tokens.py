@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.tasks.numbered import NumberedTokenizer, TokenSequence
 from pipelines.tokenizers import packing
 from pipelines.tokenizers.base import Tokenizer
-from pipelines.tokenizers.numbered import NumberedTokenizer, TokenSequence
 
 # White space in the sense of `SequenceForm.mask_takes_space`.
 _SPACE = r"[\t\n\f\r ]*"

@@ -5,9 +5,9 @@ import collections
 import numpy as np
 import pytest
 
+from bert_tf.tasks.numbered import NumberedTokenizer
 from pipelines.tokenizers import registry
 from pipelines.tokenizers.bpe_vocabulary import BPEVocabulary
-from pipelines.tokenizers.numbered import NumberedTokenizer
 from pipelines.tokenizers.wordpiece_vocabulary import WordPieceVocabulary
 from tests.pipelines.tokenizers import byte_bpe_reference
 
