@@ -182,9 +182,8 @@ class Tokenizer(tf.Module, abc.ABC):
         """
         ids = self.tokenize(first)
         ids_b = None if second is None else self.tokenize(second)
-        lengths = ids.row_lengths() + self.overhead[ids_b is not None]
-        if ids_b is not None:
-            lengths += ids_b.row_lengths()
+        lengths = ids.row_lengths() + (0 if ids_b is None else ids_b.row_lengths())
+        lengths += self.overhead[ids_b is not None]
         return packing.pack(self, ids, ids_b, max_seq_length), lengths
 
     def decode(

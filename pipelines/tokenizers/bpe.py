@@ -55,8 +55,7 @@ class BPETokenizer(Tokenizer):
 
     def tokenize_with_offsets(self, texts: tf.Tensor | Sequence[str]) -> IdsWithOffsets:
         """Returns ids and byte offsets; a removed mark belongs to the letter before it."""
-        ids, starts, ends, _ = self.tokenize_with_begins(texts)
-        return ids, starts, ends
+        return self.tokenize_with_begins(texts)[:3]
 
     def tokenize_with_begins(self, texts: tf.Tensor | Sequence[str]) -> Pieces:
         texts = tf.convert_to_tensor(texts, tf.string)

@@ -85,10 +85,10 @@ def check(
     whole = bpe.encode_batch_fast([left + right for left, right in merges])
     for number, (found, (left, right)) in enumerate(zip(whole, merges, strict=True), 1):
         if len(found) != 1:
-            token = left + right
+            parts = " ".join(bpe.encode(left + right).tokens)
             raise InputError(
-                f"{name}: merge {number} ({left} {right}): the merges make "
-                f"{' '.join(bpe.encode(token).tokens)} of {token!r}; they were not learned as BPE."
+                f"{name}: merge {number} ({left} {right}): the merges make {parts} of "
+                f"{left + right!r}; they were not learned as BPE."
             )
 
 

@@ -163,10 +163,8 @@ class TokenizerFiles:
           InputError: the files state something that the tokenizer does not compute, or contradict
             the vocabulary.
         """
-        for name, values, known in (
-            (CONFIG, self.config, CONFIG_FIELDS),
-            (FAST, self.fast, FAST_FIELDS),
-        ):
+        both = ((CONFIG, self.config, CONFIG_FIELDS), (FAST, self.fast, FAST_FIELDS))
+        for name, values, known in both:
             if unknown := sorted(values.keys() - known):
                 place = f"{self.path}/{name}"
                 logging.warning("%s: unknown settings %s.", place, listed(unknown, 10))
@@ -306,8 +304,7 @@ def _numbered(
     """The ids of pieces; -1 if the score is another. transformers lowers those of "1,"."""
     found = {}
     for number, (piece, score) in enumerate(pieces):
-        known = number < len(vocabulary)
-        own = vocabulary.processor.get_score(number) if known else math.nan
+        own = vocabulary.processor.get_score(number) if number < len(vocabulary) else math.nan
         lowered = own - 100 * (piece[-1:] == "," and piece[-2:-1].isdigit())
         found[piece] = number if min(abs(score - own), abs(score - lowered)) < 1e-3 else -1
     return found

@@ -1,7 +1,7 @@
 """What our tokenizers compute of the tokenizer files of Hugging Face.
 
 A rule for a value is the name of our setting that follows it (or "not" and the name), the values
-that are supported, or ANY for a value that decides no id. A value that is missing is null.
+that are supported, or ANY for a value that decides no id. A field that a model lacks is null.
 """
 
 from collections.abc import Mapping

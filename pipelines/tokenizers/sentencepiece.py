@@ -30,7 +30,7 @@ from pipelines.tokenizers.unicode_tables import character_class
 
 _PLAIN = re.compile(r"[\t\n\r -~]*")
 _PLAIN_SPACE = r"[\t-\r\x1c- ]+"
-# A piece of these characters alone continues a word.
+# A piece of these characters alone continues a word (`_is_start_piece_sp` of ALBERT's program).
 _SIGNS = frozenset('!"#$%&()*+,-./:;?@[\\]^_`{|}~€£')
 _WITHIN = _SIGNS | frozenset(string.ascii_letters)
 
@@ -120,7 +120,6 @@ class SentencePieceTokenizer(Tokenizer):
         self._normalize = PieceNormalizer(lower_case, strip_accents)
         self._pieces = tf_text.SentencepieceTokenizer(vocabulary.model, out_type=tf.int32)
         tokens = vocabulary.tokens
-        # google-research/albert, `_is_start_piece_sp`.
         begin = (t.startswith((SPACE, "<")) or t in _SIGNS or not set(t) <= _WITHIN for t in tokens)
         self.begins_word = np.array(list(begin))
         self.begins_word[list(self.special_ids)] = True

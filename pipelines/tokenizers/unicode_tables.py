@@ -76,28 +76,36 @@ def _assigned() -> list[str]:
 
 
 def lower(texts: tf.Tensor) -> tf.Tensor:
-    """Lower-cases string [batch] texts as Python does."""
-    missing = _letters_that_tensorflow_does_not_lower()
+    """Lower-cases string [batch] texts as Python does; looks for what is rare and slow first."""
 
-    def lower_all() -> tf.Tensor:
-        # Unicode's condition Final_Sigma: a capital sigma after a letter and before none is a final
-        # one; case-ignorable characters are skipped.
+    def any_has(characters: str) -> tf.Tensor:
+        return tf.reduce_any(tf.strings.regex_full_match(texts, f"(?s).*[{characters}].*"))
+
+    def lower_sigma() -> tf.Tensor:
+        # Unicode's Final_Sigma: after a letter and before none; case-ignorable ones are skipped.
         cased, skipped = character_class(_cased()), f"{character_class(_case_ignorable())}*"
         found = texts
         for _ in range(2):  # one match may consume two adjacent sigmas
             found = tf.strings.regex_replace(found, f"Σ({skipped}{cased})", r"σ\1")
         found = tf.strings.regex_replace(found, f"({cased}{skipped})Σ", r"\1ς")
-        for letter in ("Σ", *missing):
+        return tf.strings.regex_replace(found, "Σ", "σ")
+
+    def lower_missing() -> tf.Tensor:
+        found = texts
+        for letter in missing:
             found = tf.strings.regex_replace(found, letter, letter.lower())
-        parts = tf.strings.split(found, "\0")  # at which the operation would end a text
+        return found
+
+    def lower_around_nul() -> tf.Tensor:  # at which the operation would end a text
+        parts = tf.strings.split(texts, "\0")
         lowered = tf.strings.lower(parts.flat_values, encoding="utf-8")
         return tf.strings.reduce_join(parts.with_flat_values(lowered), -1, separator="\0")
 
-    return tf.cond(
-        tf.reduce_any(tf.strings.regex_full_match(texts, rf"(?s).*[Σ\x00{''.join(missing)}].*")),
-        lower_all,
-        lambda: tf.strings.lower(texts, encoding="utf-8"),
-    )
+    texts = tf.cond(any_has("Σ"), lower_sigma, lambda: texts)
+    if missing := _letters_that_tensorflow_does_not_lower():
+        texts = tf.cond(any_has("".join(missing)), lower_missing, lambda: texts)
+    whole = functools.partial(tf.strings.lower, texts, encoding="utf-8")
+    return tf.cond(any_has(r"\x00"), lower_around_nul, whole)
 
 
 @functools.cache

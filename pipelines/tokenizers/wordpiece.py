@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 # Text that only lower-casing can change, in which every byte is a character.
 _PLAIN = r"[\t\n\r -~]*"
+_IS_PLAIN = re.compile(_PLAIN).fullmatch
 # Valid UTF-8; "." would also match surrogates and overlong encodings.
 _VALID = r"[\x{0}-\x{D7FF}\x{E000}-\x{10FFFF}]*"
 _WORD_OF_PLAIN = re.compile(r"[0-9A-Za-z]+|[!-/:-@\[-`{-~]")
@@ -109,8 +110,7 @@ def make_word_finder() -> Any:
     return tf_text.FastWordpieceTokenizer([*SPECIAL_TOKENS, "x"], token_out_type=tf.int32)
 
 
-# Created once per process.
-_normalizer = functools.cache(Normalizer)
+_normalizer = functools.cache(Normalizer)  # created once per process
 _word_finder = functools.cache(make_word_finder)
 
 
@@ -247,9 +247,9 @@ class WordPieceTokenizer(Tokenizer):
         word_start = tf.math.unsorted_segment_min(starts.flat_values, word, words)
         word_end = tf.math.unsorted_segment_max(ends.flat_values, word, words)
         word_row = tf.math.unsorted_segment_max(rows, word, words)
-        last, first = (
+        first, last = (
             byte_ranges.to_characters(normalized, word_row, place)
-            for place in (word_end, word_start)
+            for place in (word_start, word_end)
         )
         too_long = last - first > self._max_characters
         piece_too_long = tf.gather(too_long, word)
@@ -277,8 +277,7 @@ class WordPieceTokenizer(Tokenizer):
         For one sentence, a graph of hundreds of small operations takes ten times as long as the
         work. Plain text is only lower-cased; its words are runs of letters and digits, or signs.
         """
-        if not re.fullmatch(_PLAIN, text):
+        if not _IS_PLAIN(text):
             return None
-        if self.normalize.lower_case:
-            text = text.lower()
+        text = text.lower() if self.normalize.lower_case else text
         return [number for word in _WORD_OF_PLAIN.findall(text) for number in self._pieces_of(word)]

@@ -159,11 +159,10 @@ class WordPieceVocabulary(LinesVocabulary):
         trainer = tokenizers.trainers.WordPieceTrainer(
             vocab_size=size, special_tokens=list(fixed), min_frequency=2, show_progress=False
         )
-        known = set(alphabet)
         kept = (
             (word, count)
             for word, count in sorted(counts.items())
-            if word[0] in known and all(f"{SUFFIX}{character}" in known for character in word[1:])
+            if word[0] in fixed and all(f"{SUFFIX}{character}" in fixed for character in word[1:])
         )
         model.train_from_iterator(repeat_words(kept), trainer)
         ids = model.get_vocab()

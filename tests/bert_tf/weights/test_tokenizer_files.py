@@ -121,7 +121,9 @@ FOLLOWED = {
     "roberta": {("add_prefix_space", True), ("post_processor", "ByteLevel")},
     "gpt2": {("add_prefix_space", True), ("post_processor", None)},
     "gpt": {("lowercase", False), ("strip_accents", False)},
-    "albert": {("normalizer", "not lower-cased"), ("normalizer", "with accents")},
+    "albert": {
+        ("normalizer", "not lower-cased"), ("normalizer", "with accents"), ("normalizer", "single spaces"),
+    },
 }  # fmt: skip
 
 
@@ -213,6 +215,10 @@ def _variants(name, values):
             kept = [step for step in steps if step["type"] not in left_out]
             new = {"type": "Sequence", "normalizers": kept}
             yield ("normalizer", label), ("normalizer",), values | {"normalizer": new}
+        # Newer versions of transformers end with this step.
+        spaces = {"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": " "}
+        new = {"type": "Sequence", "normalizers": [*steps, spaces]}
+        yield ("normalizer", "single spaces"), ("normalizer",), values | {"normalizer": new}
 
 
 def _ours(kind, tokenizer):

@@ -1,6 +1,7 @@
 """GPT's tokenizer against its rules in plain Python, with the merges of the tokenizers library."""
 
 import collections
+import json
 import random
 import sys
 import unicodedata
@@ -90,6 +91,13 @@ def test_a_vocabulary_is_learned_the_same_again_and_comes_back(learned, tmp_path
     assert first == second
     learned.save(str(tmp_path))
     assert registry.find(str(tmp_path)) == learned
+
+
+def test_settings_beside_a_vocabulary_are_followed(learned, tmp_path):
+    learned.save(str(tmp_path))
+    settings = {"lower_case": True, "strip_accents": False}
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(settings))
+    assert registry.load_tokenizer(str(tmp_path)).settings == settings
 
 
 def test_rare_letters_may_be_unknown():
