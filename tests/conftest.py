@@ -1,6 +1,7 @@
 """Small data that the tests make themselves."""
 
 import fcntl
+import functools
 import gc
 import os
 import random
@@ -14,7 +15,7 @@ from pipelines.common.runners import LocalRunner
 from pipelines.corpus import reader
 from pipelines.pretraining import example_writer
 from pipelines.pretraining.settings import ExampleSettings
-from pipelines.tokenizers import learning, wordpiece_vocabulary
+from pipelines.tokenizers import learning, wordpiece, wordpiece_vocabulary
 
 # Profiles of the property tests: the same few examples each time; or many, others each time, of
 # which a failing one is printed and kept in .hypothesis for the next run.
@@ -118,7 +119,7 @@ def learn_vocabulary(corpus: str, path: str, tokens: int) -> None:
     words = learning.count_words(
         reader.open_corpus(corpus),
         reader.ReadOptions(),
-        wordpiece_vocabulary.WordSplitter(True, True),
+        functools.partial(wordpiece.split_words, lower_case=True, strip_accents=True),
         sample_bytes=1 << 30,
         seed=0,
     )

@@ -35,7 +35,7 @@ def library_byte_bpe(vocabulary, add_prefix_space=False):
     made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=add_prefix_space)
     made.decoder = decoders.ByteLevel()
     made.post_processor = processors.ByteLevel()
-    if vocabulary.framed:
+    if vocabulary.form.framed:
         special = [(token, ids[token]) for token in ("</s>", "<s>")]
         made.post_processor = processors.RobertaProcessing(*special)
     made.add_special_tokens(list(dict.fromkeys(vocabulary.roles.values())))

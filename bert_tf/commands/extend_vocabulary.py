@@ -9,6 +9,9 @@ corpus that save the most tokens. Each begins as the mean of its pieces. Then pr
 further on such text (INIT=savedmodels/extended make pretrain).
 """
 
+import functools
+from typing import Any
+
 from absl import flags
 
 from pipelines.commands.shared_flags import CorpusFlags
@@ -32,14 +35,16 @@ def main() -> None:
         raise InputError("name either a corpus (--corpus) or a list of words (--words).")
     from bert_tf import weights
     from bert_tf.weights import extension
-    from pipelines.tokenizers import learning, vocabulary
+    from pipelines.tokenizers import learning, vocabulary, wordpiece
 
     model = weights.read(_MODEL.value)
     saved = {}
     if _WORDS.value:
         words = vocabulary.read_lines(_WORDS.value)
     else:
-        split = extension.vocabulary_of(model).splitter(model.resolved_settings())  # type: ignore
+        extension.vocabulary_of(model)  # raises InputError unless it can be extended
+        settings: Any = model.resolved_settings()
+        split = functools.partial(wordpiece.split_words, **settings)
         counts = learning.count_words(
             _CORPUS.corpus(), _CORPUS.options(), split, sample_bytes=200_000_000, seed=1
         )

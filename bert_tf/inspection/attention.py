@@ -5,7 +5,7 @@ import gzip
 import numpy as np
 
 from bert_tf.models.encoder import BertEncoder
-from pipelines.tokenizers.numbered import TokenSequence
+from bert_tf.tasks.numbered import TokenSequence
 
 # What a head may attend to most of the time; otherwise the page says "other".
 TRAITS = ("itself", "the token before", "the token after", "the first token", "a separator")

@@ -15,7 +15,7 @@ import tensorflow as tf
 from bert_tf.models.encoder import BertEncoder
 from bert_tf.models.heads import TaskHead
 from bert_tf.tasks.inspection import Score
-from pipelines.tokenizers.numbered import TokenSequence
+from bert_tf.tasks.numbered import TokenSequence
 
 _TINY = 1e-12
 

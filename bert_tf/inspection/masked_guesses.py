@@ -10,9 +10,9 @@ import tensorflow as tf
 from bert_tf.export.sources import ModelSource
 from bert_tf.models.encoder import BertEncoder
 from bert_tf.models.heads import MaskedLMHead
+from bert_tf.tasks.numbered import TokenSequence
 from bert_tf.weights import bundle
 from bert_tf.weights.bundle import MASKED_LM
-from pipelines.tokenizers.numbered import TokenSequence
 
 _TINY = 1e-38  # lower bound of probabilities
 

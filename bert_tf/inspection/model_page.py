@@ -23,10 +23,10 @@ from bert_tf.models.encoder import BertEncoder
 from bert_tf.tasks.base import Task
 from bert_tf.tasks.inspection import InspectedAnswer, Reader, cut_notes
 from bert_tf.tasks.model import TaskModel
+from bert_tf.tasks.numbered import TokenSequence
 from pipelines.common.errors import InputError
 from pipelines.common.texts import label
 from pipelines.tokenizers.base import Tokenizer
-from pipelines.tokenizers.numbered import TokenSequence
 
 Progress = Callable[[Iterable[Any]], Iterable[Any]]
 

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.tasks.numbered import NumberedTokenizer, TokenSequence
 from pipelines.tokenizers import packing
 from pipelines.tokenizers.base import Tokenizer
-from pipelines.tokenizers.numbered import NumberedTokenizer, TokenSequence
 
-# White space in the sense of `Vocabulary.mask_takes_space`.
+# White space in the sense of `SequenceForm.mask_takes_space`.
 _SPACE = r"[\t\n\f\r ]*"
 
 
@@ -36,7 +36,7 @@ def pack(
 def _with_masks(numbered: NumberedTokenizer, text: str) -> tf.RaggedTensor:
     """The numbers of the pieces of a text and of its masks, split as `fill_mask` splits it."""
     tokenizer = numbered.wrapped
-    space = _SPACE if tokenizer.vocabulary.mask_takes_space else ""
+    space = _SPACE if tokenizer.vocabulary.form.mask_takes_space else ""
     masks = list(re.finditer(f"{space}({re.escape(tokenizer.mask_token)})", text))
     bounds = [0, *(bound for mask in masks for bound in mask.span()), len(text)]
     parts = list(zip(bounds[::2], bounds[1::2], strict=True))

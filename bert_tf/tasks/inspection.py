@@ -17,10 +17,10 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.tasks.base import Task
+from bert_tf.tasks.numbered import NumberedTokenizer, TokenSequence
 from pipelines.common.errors import InputError
 from pipelines.labelled.features import Features
 from pipelines.tokenizers.base import Tokenizer
-from pipelines.tokenizers.numbered import NumberedTokenizer, TokenSequence
 
 PLACE = "--sentence"  # the place of examples, for errors
 # A score of each sequence, float32 [rows], of logits [rows, units] or [rows, length, units].

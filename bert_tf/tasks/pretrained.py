@@ -176,7 +176,7 @@ def _embed_layers(model: ServedModel) -> Computation:
 def _pack(model: ServedModel, text: tf.Tensor) -> Tensors:
     """A text with its masks as one segment, cut to the longest sequence of the model."""
     tokens = model.tokenizer
-    if tokens.vocabulary.mask_takes_space:
+    if tokens.vocabulary.form.mask_takes_space:
         mask = tokens.mask_token
         text = tf.strings.regex_replace(text, rf"\s+{re.escape(mask)}", mask)
     parts = tf.strings.split(text, tokens.mask_token)

@@ -7,11 +7,11 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.tasks.numbered import NumberedTokenizer
 from bert_tf.vectors.settings import Unit
 from pipelines.labelled.schema import TextExample, WordsExample
 from pipelines.tokenizers import packing
 from pipelines.tokenizers.base import Tokenizer
-from pipelines.tokenizers.numbered import NumberedTokenizer
 
 Example = TextExample | WordsExample
 _NONE = -1  # the place, segment and word of special tokens

@@ -10,9 +10,9 @@ import numpy as np
 from bert_tf.models.config import BertConfig
 from bert_tf.weights.bundle import Bundle
 from pipelines.common.errors import InputError
+from pipelines.tokenizers import wordpiece
 from pipelines.tokenizers.base import Tokenizer
-from pipelines.tokenizers.wordpiece import MAX_CHARACTERS_PER_WORD
-from pipelines.tokenizers.wordpiece_vocabulary import WordPieceVocabulary
+from pipelines.tokenizers.wordpiece_vocabulary import MAX_CHARACTERS_PER_WORD, WordPieceVocabulary
 
 _POSITIONS = "encoder/embeddings/position_embeddings"
 _MIN_COUNT = 5  # of a word; a rarer one is not learned
@@ -37,7 +37,7 @@ def candidates(
 
     Args:
       model: with a WordPiece vocabulary.
-      words: occurrences of each word, as the splitter of the vocabulary finds them.
+      words: occurrences of each word, as `wordpiece.split_words` finds them.
       count: maximum number of words.
     """
     frequent = sorted(word for word, number in words.items() if number >= _MIN_COUNT)
@@ -62,11 +62,10 @@ def with_words(model: Bundle, words: Iterable[str]) -> tuple[Bundle, list[str]]:
     """
     vocabulary, tokenizer = vocabulary_of(model), model.tokenizer()
     settings: Any = tokenizer.settings
-    split = vocabulary.splitter(settings)
     given = list(dict.fromkeys(filter(None, map(str.strip, words))))
     found: dict[str, Sequence[int]] = {}
     for word, ids in zip(given, _pieces(tokenizer, given), strict=True):
-        parts = [part.decode() for part in split([word]).numpy()]
+        parts = [part.decode() for part in wordpiece.split_words([word], **settings).numpy()]
         if not parts:
             raise InputError(f"{word!r} has no character that the tokenizer keeps.")
         if len(parts) != 1:

@@ -215,11 +215,10 @@ def _vocabulary(model: SavedModel) -> Vocabulary | None:
 
 def _tokenizer_settings(model: SavedModel) -> TokenizerSettings | None:
     found: TokenizerSettings = {}
-    kinds = {**WordPieceVocabulary.setting_types, "do_lower_case": bool}
-    for name, kind in kinds.items():
+    for name, usual in {**WordPieceVocabulary.usual, "do_lower_case": True}.items():
         for _, value in model.variables([name]):
-            if value.size == 1 and (value.dtype == bool) == (kind is bool):
-                found[name] = kind(value.item())
+            if value.size == 1 and (value.dtype == bool) == isinstance(usual, bool):
+                found[name] = type(usual)(value.item())
     if "do_lower_case" not in found:
         return None
     lower_case = found.pop("do_lower_case")

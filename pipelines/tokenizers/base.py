@@ -15,7 +15,6 @@ from pipelines.common.errors import InputError
 from pipelines.tokenizers import packing
 from pipelines.tokenizers.vocabulary import TokenizerSettings, Vocabulary
 
-_TEXTS = tf.TensorSpec([None], tf.string)
 # Ids int32, start and end byte offsets int64, each [batch, (pieces)].
 IdsWithOffsets = tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]
 # Ids int32 [ids], and row splits int64 [batch + 1].
@@ -47,9 +46,10 @@ class Tokenizer(tf.Module, abc.ABC):
 
     Args:
       vocabulary: the tokens.
-      settings: all settings, as `Vocabulary.resolve` returns them.
+      settings: settings that were chosen; the vocabulary decides the others.
 
     Attributes:
+      vocabulary: the tokens.
       pad_id, unknown_id, start_id, separator_id, end_id, mask_id: ids of the special tokens; the
         end is that of a packed sequence, which is a separator for most vocabularies.
       begins_word: bool [tokens], whether a piece begins a word wherever it occurs.
@@ -60,37 +60,36 @@ class Tokenizer(tf.Module, abc.ABC):
 
     begins_word: np.ndarray
 
-    def __init__(self, vocabulary: Vocabulary, settings: TokenizerSettings):
+    def __init__(self, vocabulary: Vocabulary, **settings: bool | int | str | None):
         super().__init__(name=f"{vocabulary.kind}_tokenizer")
+        self.vocabulary, resolved = vocabulary, vocabulary.resolve(settings)
         # Functions hide their contents from tf.Module, which would track and wrap containers.
-        self._vocabulary = lambda: vocabulary
-        self._settings = lambda: dict(settings)
+        self._settings = lambda: dict(resolved)
         functions = TokenizerFunctions(
             *(
-                tf.function(getattr(self, name), [_TEXTS], autograph=False)
+                tf.function(
+                    getattr(self, name), [tf.TensorSpec([None], tf.string)], autograph=False
+                )
                 for name in TokenizerFunctions._fields
             )
         )
         self._functions = lambda: functions
-        self.framed = bool(settings.get("framed", vocabulary.framed))
-        self.separators = vocabulary.separators
-        self.typed = bool(settings.get("typed", vocabulary.typed))
-        self.pad_id = vocabulary.id_of("pad")
-        self.unknown_id = vocabulary.id_of("unknown")
-        self.start_id = vocabulary.id_of("start")
-        self.separator_id = vocabulary.id_of("separator")
-        self.end_id = vocabulary.id_of("end")
-        self.mask_id = vocabulary.id_of("mask")
-
-    @property
-    def vocabulary(self) -> Vocabulary:
-        """The vocabulary."""
-        return self._vocabulary()
+        self.separators = vocabulary.form.separators
+        self.framed = bool(resolved.get("framed", vocabulary.form.framed))
+        self.typed = bool(resolved.get("typed", vocabulary.form.typed))
+        ids = vocabulary.id_of
+        self.pad_id, self.unknown_id, self.mask_id = map(ids, ("pad", "unknown", "mask"))
+        self.start_id, self.separator_id, self.end_id = map(ids, ("start", "separator", "end"))
 
     @property
     def settings(self) -> TokenizerSettings:
-        """The settings that decide ids together with the vocabulary."""
+        """The settings that decide ids together with the vocabulary, as `resolve` returns them."""
         return self._settings()
+
+    @property
+    def all_settings(self) -> TokenizerSettings:
+        """The same, with usual values."""
+        return self.vocabulary.complete(self.settings)
 
     @property
     def functions(self) -> TokenizerFunctions:
@@ -120,7 +119,7 @@ class Tokenizer(tf.Module, abc.ABC):
     @property
     def starts_text(self) -> bool:
         """Whether running text begins with the start token."""
-        return self.framed and self.vocabulary.starts_text
+        return self.framed and self.vocabulary.form.starts_text
 
     def plain_ids(self, text: str) -> list[int] | None:
         """Returns the ids of `tokenize` without TensorFlow, which is faster for a single text.
@@ -166,13 +165,26 @@ class Tokenizer(tf.Module, abc.ABC):
             raise InputError(f"max_seq_length is {max_seq_length}; it must be {least} or more.")
         if fixed_length and max_seq_length is None:
             raise InputError("fixed_length pads to max_seq_length; give that, too.")
-        packed = packing.pack(
-            self,
-            self.tokenize(first),
-            None if second is None else self.tokenize(second),
-            tf.int32.max if max_seq_length is None else max_seq_length,
-        )
+        longest = tf.int32.max if max_seq_length is None else max_seq_length
+        packed, _ = self.pack_texts(first, second, longest)
         return packing.padded(self, packed, max_seq_length if fixed_length else None)
+
+    def pack_texts(
+        self,
+        first: tf.Tensor | Sequence[str],
+        second: tf.Tensor | Sequence[str] | None,
+        max_seq_length: int,
+    ) -> tuple[packing.Packed, tf.Tensor]:
+        """Tokenizes and packs texts, or pairs of texts; arguments as in `packing.pack`.
+
+        Returns:
+          The sequences, and the length that each would have untruncated, int64 [batch].
+        """
+        ids = self.tokenize(first)
+        ids_b = None if second is None else self.tokenize(second)
+        lengths = ids.row_lengths() + (0 if ids_b is None else ids_b.row_lengths())
+        lengths += self.overhead[ids_b is not None]
+        return packing.pack(self, ids, ids_b, max_seq_length), lengths
 
     def decode(
         self,
@@ -192,11 +204,20 @@ class Tokenizer(tf.Module, abc.ABC):
           InputError: the ids are not a batch of integers, or the vocabulary lacks an id.
         """
         skipped = frozenset(self.special_ids if skip_special_tokens else ())
-        tokens = self.vocabulary.tokens
-        return [
-            self.vocabulary.text([tokens[index] for index in row if index not in skipped])
-            for row in _rows(ids, len(tokens))
-        ]
+        tokens, found = self.vocabulary.tokens, []
+        rows: Any = ids.to_list() if isinstance(ids, tf.RaggedTensor) else ids
+        for row in rows if isinstance(rows, list | tuple) else np.atleast_1d(rows):
+            array = np.asarray(row)
+            if array.ndim != 1 or not (array.dtype.kind in "iu" or array.size == 0):
+                raise InputError(
+                    "ids must be a batch of sequences of whole numbers, [batch, length]."
+                )
+            if array.size and not 0 <= array.min() <= array.max() < len(tokens):
+                last = len(tokens) - 1
+                raise InputError(f"ids must be from 0 to {last}, the tokens of the vocabulary.")
+            kept = [tokens[index] for index in array.tolist() if index not in skipped]
+            found.append(self.vocabulary.text(kept))
+        return found
 
     @abc.abstractmethod
     def tokenize(self, texts: tf.Tensor | Sequence[str]) -> tf.RaggedTensor:
@@ -245,18 +266,4 @@ def _strings(values: tf.Tensor | Sequence[str], name: str) -> tf.Tensor:
         raise InputError(f"{problem}.") from error
     if found.shape.rank not in (None, 1):
         raise InputError(f"{problem}; they have {found.shape.rank} axes instead of one.")
-    return found
-
-
-def _rows(ids: Any, size: int) -> list[list[int]]:
-    """Returns a batch of ids as lists, or raises InputError."""
-    rows = ids.to_list() if isinstance(ids, tf.RaggedTensor) else ids
-    found = []
-    for row in rows if isinstance(rows, list | tuple) else np.atleast_1d(rows):
-        array = np.asarray(row)
-        if array.ndim != 1 or not (array.dtype.kind in "iu" or array.size == 0):
-            raise InputError("ids must be a batch of sequences of whole numbers, [batch, length].")
-        if array.size and not 0 <= array.min() <= array.max() < size:
-            raise InputError(f"ids must be from 0 to {size - 1}, the tokens of the vocabulary.")
-        found.append(array.tolist())
     return found

@@ -6,48 +6,33 @@ there becomes one unknown token.
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 import tensorflow_text as tf_text
 
-from pipelines.tokenizers import bpe_merging, byte_ranges, normalizer
+from pipelines.tokenizers import bpe_merging, byte_ranges
 from pipelines.tokenizers.base import IdsWithOffsets, Pieces, Tokenizer
 from pipelines.tokenizers.bpe_vocabulary import MARK, BPEVocabulary, spell
-from pipelines.tokenizers.wordpiece_vocabulary import make_word_finder
+from pipelines.tokenizers.unicode_tables import character_class
+from pipelines.tokenizers.wordpiece import Normalizer, make_word_finder
 
 _OTHER = "\ue001"  # stands for a character that no token has
 
 
 class BPETokenizer(Tokenizer):
-    """Turns texts into BPE ids.
+    """Turns texts into BPE ids; `lower_case` and `strip_accents` are those of WordPiece."""
 
-    Args:
-      vocabulary: tokens and merges.
-      lower_case: whether text is lower-cased.
-      strip_accents: whether text is decomposed (NFD) and non-spacing marks are removed; None: the
-        value of `lower_case`.
-    """
-
-    def __init__(
-        self,
-        vocabulary: BPEVocabulary,
-        *,
-        lower_case: bool = True,
-        strip_accents: bool | None = None,
-    ):
-        chosen = {"lower_case": lower_case, "strip_accents": strip_accents}
-        settings = vocabulary.resolve(chosen)
-        super().__init__(vocabulary, settings)
+    def __init__(self, vocabulary: BPEVocabulary, **settings: Any):
+        super().__init__(vocabulary, **settings)
         tokens, letters = vocabulary.tokens, vocabulary.letters
-        strips = bool(settings["strip_accents"])
-        self.normalize = normalizer.Normalizer(lower_case, strips, "".join(letters))
+        lower_case, strip_accents = (bool(self.all_settings[name]) for name in vocabulary.usual)
+        self.normalize = Normalizer(lower_case, strip_accents, "".join(letters))
         self._finder = make_word_finder()
         # Whether a piece begins a word depends on the piece before it.
         self.begins_word = np.zeros(len(tokens), bool)
-        self._others = normalizer.character_class(np.array(list(map(ord, letters)))).replace(
-            "[", "[^", 1
-        )
+        self._others = f"[^{character_class(np.array(list(map(ord, letters))))[1:]}"
         scores = dict.fromkeys(letters, 0.0)
         scores |= {f"{letter}{MARK}": 1.0 for letter in letters}  # before all merges
         for rank, (left, right) in enumerate(vocabulary.merges, 1):
@@ -59,18 +44,18 @@ class BPETokenizer(Tokenizer):
         scores |= {_OTHER: 0.0, f"{_OTHER}{MARK}": 1.0}
         model = bpe_merging.model([*spelled, *more], scores, vocabulary.roles["unknown"])
         self._bpe = tf_text.SentencepieceTokenizer(model, out_type=tf.int32)
-        self._sizes = np.array([len(piece.removesuffix(MARK)) for piece in [*spelled, *more]])
+        pieces = [*spelled, *more]
+        self._sizes = np.array([len(piece.removesuffix(MARK)) for piece in pieces])
+        self._ends_word = np.array([piece.endswith(MARK) for piece in pieces])
 
     def tokenize(self, texts: tf.Tensor | Sequence[str]) -> tf.RaggedTensor:
-        words, splits = self._words(self.normalize(texts))[:2]
+        words, splits, _ = self._words(self.normalize(texts))
         pieces = self._merge(words)
-        splits = tf.gather(pieces.row_splits, splits)
-        return tf.RaggedTensor.from_row_splits(self._known(pieces), splits, validate=False)
+        return byte_ranges.ragged(tf.gather(pieces.row_splits, splits), self._known(pieces))[0]
 
     def tokenize_with_offsets(self, texts: tf.Tensor | Sequence[str]) -> IdsWithOffsets:
         """Returns ids and byte offsets; a removed mark belongs to the letter before it."""
-        ids, starts, ends, _ = self.tokenize_with_begins(texts)
-        return ids, starts, ends
+        return self.tokenize_with_begins(texts)[:3]
 
     def tokenize_with_begins(self, texts: tf.Tensor | Sequence[str]) -> Pieces:
         texts = tf.convert_to_tensor(texts, tf.string)
@@ -83,22 +68,17 @@ class BPETokenizer(Tokenizer):
         sizes = tf.strings.length(words, unit="BYTE")
         last = tf.concat([offsets[:, 1:], tf.cast(sizes, tf.int64)[:, tf.newaxis]], 1).flat_values
         last += tf.gather(word_starts, offsets.value_rowids())
-        stop = tf.cumsum(tf.gather(tf.constant(self._sizes), pieces.flat_values))
-        start = stop - tf.gather(tf.constant(self._sizes), pieces.flat_values)
-        rows = tf.gather(pieces.row_splits, splits)
-
-        def ragged(values: tf.Tensor) -> tf.RaggedTensor:
-            return tf.RaggedTensor.from_row_splits(values, rows, validate=False)
-
-        starts, ends = self.normalize.original_offsets(
-            texts, ragged(tf.gather(first, start)), ragged(tf.gather(last, stop - 1))
+        lengths = tf.gather(tf.constant(self._sizes), pieces.flat_values)
+        stop = tf.cumsum(lengths)
+        ends_word = tf.gather(tf.constant(self._ends_word), pieces.flat_values)
+        ids, starts, ends, begins = byte_ranges.ragged(
+            tf.gather(pieces.row_splits, splits),
+            self._known(pieces),
+            tf.gather(first, stop - lengths),
+            tf.gather(last, stop - 1),
+            tf.concat([[True], ends_word], 0)[:-1],
         )
-        begins = tf.scatter_nd(
-            pieces.row_splits[:-1, tf.newaxis],
-            tf.ones_like(pieces.row_splits[:-1], tf.int32),
-            tf.shape(start, tf.int64),
-        )
-        return Pieces(ragged(self._known(pieces)), starts, ends, ragged(begins > 0))
+        return Pieces(ids, *self.normalize.original_offsets(texts, starts, ends), begins)
 
     def _words(self, normalized: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """Words [words], the first word of each text [batch + 1], and their first bytes."""

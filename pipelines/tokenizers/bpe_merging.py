@@ -13,10 +13,12 @@ import struct
 from collections.abc import Collection, Mapping, Sequence
 
 import tokenizers
+from sentencepiece import sentencepiece_model_pb2
 
 from pipelines.common.errors import InputError
-from pipelines.tokenizers.bpe_files import Merge
 from pipelines.tokenizers.vocabulary import repeat_words
+
+Merge = tuple[str, str]
 
 
 def learn(counts: Mapping[str, int], alphabet: Sequence[str], most: int) -> list[Merge]:
@@ -77,51 +79,37 @@ def check(
         if token in made:
             raise InputError(f"{where}: a merge before it makes {token!r}, too; leave one out.")
         made.add(token)
-    every = dict.fromkeys([*tokens, *(part for merge in implied for part in merge)])
-    every.update(dict.fromkeys(left + right for left, right in implied))
-    ids = {token: index for index, token in enumerate(every)}
+    more = (each for left, right in implied for each in (left, right, left + right))
+    ids = {token: index for index, token in enumerate(dict.fromkeys([*tokens, *more]))}
     bpe = tokenizers.Tokenizer(tokenizers.models.BPE(ids, [*implied, *merges]))
     whole = bpe.encode_batch_fast([left + right for left, right in merges])
     for number, (found, (left, right)) in enumerate(zip(whole, merges, strict=True), 1):
         if len(found) != 1:
-            token = left + right
+            parts = " ".join(bpe.encode(left + right).tokens)
             raise InputError(
-                f"{name}: merge {number} ({left} {right}): the merges make "
-                f"{' '.join(bpe.encode(token).tokens)} of {token!r}; they were not learned as BPE."
+                f"{name}: merge {number} ({left} {right}): the merges make {parts} of "
+                f"{left + right!r}; they were not learned as BPE."
             )
 
 
-def model(tokens: Sequence[str], scores: dict[str, float], unknown: str) -> bytes:
-    """Serializes a SentencePiece model (ModelProto of sentencepiece_model.proto).
+def model(tokens: Sequence[str], scores: Mapping[str, float], unknown: str) -> bytes:
+    """Serializes a SentencePiece model.
 
     Args:
       tokens: all tokens, in the order of ids.
       scores: those that text may give, with the scores of their merges.
       unknown: the unknown token.
     """
-    normal, unknown_kind, control = 1, 2, 3
-    pieces = []
+    kinds = sentencepiece_model_pb2.ModelProto.SentencePiece
+    made = sentencepiece_model_pb2.ModelProto()
     for token in tokens:
-        kind = unknown_kind if token == unknown else normal if token in scores else control
-        score = struct.pack("<f", scores.get(token, 0.0))
-        piece = _field(1, token.encode()) + b"\x15" + score + _field(3, kind)
-        pieces.append(_field(1, piece))
-    byte_pair_encoding = _field(3, 2)
-    # Text is not changed: add_dummy_prefix, remove_extra_whitespaces and escape_whitespaces are
-    # false. The character map (a trie of 1024 bytes) is empty; without it, a line is logged.
-    no_map = struct.pack("<I", 1024) + bytes(1024) + b"\0"
-    as_it_is = _field(1, b"identity") + _field(2, no_map)
-    as_it_is += _field(3, 0) + _field(4, 0) + _field(5, 0)
-    return b"".join(pieces) + _field(2, byte_pair_encoding) + _field(3, as_it_is)
-
-
-def _field(number: int, value: int | bytes) -> bytes:
-    """Serializes a field of a protocol buffer: a number, or bytes with their length."""
-    if isinstance(value, int):
-        return _varint(number << 3) + _varint(value)
-    return _varint(number << 3 | 2) + _varint(len(value)) + value
-
-
-def _varint(value: int) -> bytes:
-    low, rest = value & 0x7F, value >> 7
-    return bytes([low | 0x80]) + _varint(rest) if rest else bytes([low])
+        kind = kinds.NORMAL if token in scores else kinds.CONTROL
+        kind = kinds.UNKNOWN if token == unknown else kind
+        made.pieces.add(piece=token, score=scores.get(token, 0.0), type=kind)
+    made.trainer_spec.model_type = sentencepiece_model_pb2.TrainerSpec.BPE
+    text = made.normalizer_spec  # which changes nothing
+    text.name = "identity"
+    text.add_dummy_prefix = text.remove_extra_whitespaces = text.escape_whitespaces = False
+    # An empty trie of 1024 bytes; without it, a line is logged.
+    text.precompiled_charsmap = struct.pack("<I", 1024) + bytes(1024) + b"\0"
+    return made.SerializeToString()

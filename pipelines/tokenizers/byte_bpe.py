@@ -8,18 +8,18 @@ Ids are those of Hugging Face's tokenizer. Any bytes have ids, which spell them:
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 import tensorflow_text as tf_text
 
-from pipelines.tokenizers import bpe_merging, byte_ranges, normalizer
-from pipelines.tokenizers import byte_bpe_vocabulary as letters
+from pipelines.tokenizers import bpe_merging, byte_ranges, unicode_tables
 from pipelines.tokenizers import byte_bpe_words as words_of
 from pipelines.tokenizers.base import Ids, IdsWithOffsets, Pieces, Tokenizer, as_arrays
-from pipelines.tokenizers.byte_bpe_vocabulary import ByteBPEVocabulary
+from pipelines.tokenizers.bpe_vocabulary import BYTE_LETTERS, ByteBPEVocabulary, to_bytes
 
-_SPACE = letters.BYTE_LETTERS[ord(" ")]
+_SPACE = BYTE_LETTERS[ord(" ")]
 
 
 class ByteBPETokenizer(Tokenizer):
@@ -33,36 +33,23 @@ class ByteBPETokenizer(Tokenizer):
       vocabulary: tokens and merges.
       add_prefix_space: whether a space (U+0020) is put before texts that do not begin with one, so
         that the first word has the same pieces as within a text.
-      kind: kind of the vocabulary, as in the settings.
       framed: whether special tokens begin and end a single text; None: as the vocabulary has it.
       strip: whether white space (that of Python) around texts is removed.
     """
 
-    def __init__(
-        self,
-        vocabulary: ByteBPEVocabulary,
-        *,
-        add_prefix_space: bool = False,
-        kind: str = ByteBPEVocabulary.kind,
-        framed: bool | None = None,
-        strip: bool = False,
-    ):
-        chosen = {"add_prefix_space": add_prefix_space, "framed": framed, "strip": strip}
-        super().__init__(vocabulary, vocabulary.resolve(chosen))
-        self._add_prefix_space, self._strip = add_prefix_space, strip
+    def __init__(self, vocabulary: ByteBPEVocabulary, **settings: Any):
+        super().__init__(vocabulary, **settings)
+        self._add_prefix_space = self.all_settings["add_prefix_space"]
+        self._strip = self.all_settings["strip"]
         tokens = vocabulary.tokens
-        special = frozenset(vocabulary.roles.values())
-        spelled = list(map(letters.to_bytes, tokens))
-        self.begins_word = np.array(
-            [
-                token in special or words_of.begins_white(data[:4].decode(errors="replace"))
-                for token, data in zip(tokens, spelled, strict=True)
-            ]
-        )
+        spelled = list(map(to_bytes, tokens))
+        begin = (words_of.begins_white(data[:4].decode(errors="replace")) for data in spelled)
+        self.begins_word = np.array(list(begin))
+        self.begins_word[list(self.special_ids)] = True
         self._lengths = np.array(list(map(len, spelled)), np.int64)
-        scores = dict.fromkeys(letters.BYTE_LETTERS, 0.0)
         made = (left + right for left, right in vocabulary.merges)
-        scores.update((token, -float(rank)) for rank, token in enumerate(made, 1))
+        ranks = {token: -float(rank) for rank, token in enumerate(made, 1)}
+        scores = dict.fromkeys(BYTE_LETTERS, 0.0) | ranks
         model = bpe_merging.model(tokens, scores, vocabulary.roles["unknown"])
         self._bpe = tf_text.SentencepieceTokenizer(model, out_type=tf.int32)
 
@@ -93,7 +80,7 @@ class ByteBPETokenizer(Tokenizer):
         ids, starts, ends = self._with_offsets(kept, spaced)
         if not self._strip:
             return ids, starts, ends
-        right = tf.strings.regex_replace(texts, f"{normalizer.white_space()}+$", "")
+        right = tf.strings.regex_replace(texts, f"{unicode_tables.white_space()}+$", "")
         left = tf.cast(tf.strings.length(right) - tf.strings.length(kept), tf.int64)
         shift = tf.gather(left, ids.value_rowids())
         return ids, starts + ids.with_flat_values(shift), ends + ids.with_flat_values(shift)
@@ -117,10 +104,8 @@ class ByteBPETokenizer(Tokenizer):
             tf.gather(text_starts, word), tf.maximum(starts, lowest), ends
         )
         splits = tf.gather(pieces.row_splits, words.splits)
-        return tuple(
-            tf.RaggedTensor.from_row_splits(values, splits, validate=False)
-            for values in (pieces.flat_values, starts, ends)
-        )
+        ids, starts, ends = byte_ranges.ragged(splits, pieces.flat_values, starts, ends)
+        return ids, starts, ends
 
     def tokenize_by_word(self, texts: tf.Tensor | Sequence[str]) -> Pieces:
         """Tokenizes each word as `tokenize_words` does.
@@ -152,22 +137,19 @@ class ByteBPETokenizer(Tokenizer):
         )
         splits = tf.gather(pieces.row_splits, tf.searchsorted(kept, words.splits))
         flat = (pieces.flat_values, starts, ends, tf.cast(begins, tf.bool))
-        return Pieces(
-            *(tf.RaggedTensor.from_row_splits(values, splits, validate=False) for values in flat)
-        )
+        return Pieces(*byte_ranges.ragged(splits, *flat))
 
     def _tokenize(self, texts: tf.Tensor) -> tf.RaggedTensor:
         words = words_of.split(texts)
         pieces = self._merge(_spell(texts, words.bounds))
-        return tf.RaggedTensor.from_row_splits(
-            pieces.flat_values, tf.gather(pieces.row_splits, words.splits), validate=False
-        )
+        splits = tf.gather(pieces.row_splits, words.splits)
+        return byte_ranges.ragged(splits, pieces.flat_values)[0]
 
     def _stripped(self, texts: tf.Tensor) -> tf.Tensor:
         """Removes white space around texts, if that is chosen."""
         if not self._strip:
             return texts
-        space = normalizer.white_space()
+        space = unicode_tables.white_space()
         return tf.strings.regex_replace(texts, f"^{space}+|{space}+$", "")
 
     def _with_space(self, texts: tf.Tensor) -> tf.Tensor:
@@ -187,17 +169,14 @@ class ByteBPETokenizer(Tokenizer):
     ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """Returns start and end byte and word of each piece, given the first byte of each word."""
         lengths = tf.gather(self._lengths, pieces.flat_values)
-        ends = tf.cumsum(lengths)
-        starts = ends - lengths
-        shift = first - tf.gather(starts, pieces.row_splits[:-1])
-        word = byte_ranges.rows_of(pieces.row_splits)
-        shift = tf.gather(shift, word)
-        return starts + shift, ends + shift, word
+        ends, word = tf.cumsum(lengths), byte_ranges.rows_of(pieces.row_splits)
+        shift = tf.gather(first - tf.gather(ends - lengths, pieces.row_splits[:-1]), word)
+        return ends - lengths + shift, ends + shift, word
 
 
 def _spell(texts: tf.Tensor, bounds: tf.Tensor) -> tf.Tensor:
     """Spells the words between bounds (`byte_bpe_words.Words`) in letters, string [words]."""
     data = tf.io.decode_raw(tf.strings.reduce_join(texts), tf.uint8)
-    spelled = tf.gather(list(map(ord, letters.BYTE_LETTERS)), tf.cast(data, tf.int32))
+    spelled = tf.gather(list(map(ord, BYTE_LETTERS)), tf.cast(data, tf.int32))
     ragged = tf.RaggedTensor.from_row_splits(spelled, bounds, validate=False)
     return tf.strings.unicode_encode(ragged, "UTF-8")

@@ -23,6 +23,11 @@ def rows_of(splits: tf.Tensor) -> tf.Tensor:
     return tf.cumsum(tf.ensure_shape(steps, [None]))[:-1]
 
 
+def ragged(splits: tf.Tensor, *values: tf.Tensor) -> tuple[tf.RaggedTensor, ...]:
+    """Returns ragged tensors of values, which have the same row splits, int64 [rows + 1]."""
+    return tuple(tf.RaggedTensor.from_row_splits(each, splits, validate=False) for each in values)
+
+
 def cut(texts: tf.Tensor, rows: tf.Tensor, starts: tf.Tensor, ends: tf.Tensor) -> tf.Tensor:
     """Returns the texts of ranges, string [n].
 
@@ -55,17 +60,6 @@ def byte_at(texts: tf.Tensor, rows: tf.Tensor, offsets: tf.Tensor) -> tf.Tensor:
     values, first = _flatten(texts)
     values = tf.concat([values, tf.zeros([1], tf.uint8)], 0)  # an offset may be the end of all
     return tf.gather(values, tf.gather(first, rows) + offsets)
-
-
-def count_characters(
-    texts: tf.Tensor, rows: tf.Tensor, starts: tf.Tensor, ends: tf.Tensor
-) -> tf.Tensor:
-    """Returns the number of UTF-8 characters of ranges, int64 [n]; arguments as in `cut`."""
-    values, first = _flatten(texts)
-    begins = tf.bitwise.bitwise_and(values, 0xC0) != 0x80  # not continuation bytes
-    before = _sums_before(tf.cast(begins, tf.int64))
-    first = tf.gather(first, rows)
-    return tf.gather(before, first + ends) - tf.gather(before, first + starts)
 
 
 def to_characters(texts: tf.Tensor, rows: tf.Tensor, offsets: tf.Tensor) -> tf.Tensor:
@@ -149,7 +143,8 @@ def fingerprints(
     ones = tf.ones([tf.size(values) + 1], tf.int64)
     powers = tf.math.cumprod(ones * _signed(_BASE), exclusive=True)
     inverses = tf.math.cumprod(ones * _signed(_INVERSE), exclusive=True)
-    before = _sums_before((tf.cast(values, tf.int64) + 1) * powers[:-1])
+    terms = (tf.cast(values, tf.int64) + 1) * powers[:-1]
+    before = tf.concat([[0], tf.cumsum(terms)], 0)
     begin = tf.gather(first, rows) + starts
     total = tf.gather(before, begin + ends - starts) - tf.gather(before, begin)
     return total * tf.gather(inverses, begin) + rows * _signed(_ROW)
@@ -159,11 +154,6 @@ def _flatten(texts: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     """Returns the bytes of all texts, uint8, and the position of each text, int64 [batch]."""
     values = tf.io.decode_raw(tf.strings.reduce_join(texts), tf.uint8)
     return values, tf.cumsum(tf.cast(tf.strings.length(texts), tf.int64), exclusive=True)
-
-
-def _sums_before(values: tf.Tensor) -> tf.Tensor:
-    """Returns the sums of the first 0, 1, ... and of all values, int64 [n + 1]."""
-    return tf.concat([[0], tf.cumsum(values)], 0)
 
 
 def _signed(number: int) -> int:

@@ -24,7 +24,6 @@ _BATCHES = 10
 _MAX_STRIPPED = 0.01  # of the words; fewer have accents in English
 _MAX_UNKNOWN = 0.05  # of the characters
 _LONGEST_UNKNOWN = 200  # characters of a token
-_EXAMPLES = 5
 
 
 def sample(corpus: list[reader.CorpusFile], options: reader.ReadOptions) -> Iterator[str]:
@@ -89,14 +88,24 @@ def warn_of_unknown(
     few = _LONGEST_UNKNOWN * unknown <= _MAX_UNKNOWN * tokens
     if few or isinstance(tokenizer.vocabulary, WordVocabulary):
         return
-    words, characters = _unknown_words(tokenizer, sentences)
+    words: collections.Counter[str] = collections.Counter()
+    characters = 0
+    batches = texts.blocks(sentences, len, _SAMPLE_CHARACTERS // _BATCHES)
+    for batch in itertools.islice(batches, _BATCHES):
+        characters += sum(len(word) for text in batch for word in text.split())
+        ids, starts, ends = tokenizer.tokenize_with_offsets(batch)
+        ranges = (ids.value_rowids(), starts.flat_values, ends.flat_values)
+        is_unknown = ids.flat_values == tokenizer.unknown_id
+        places = (tf.boolean_mask(values, is_unknown) for values in ranges)
+        found = byte_ranges.cut(tf.constant(batch), *places).numpy().tolist()
+        words.update(word.decode(errors="replace") for word in found)
     lost = sum(len(word) * count for word, count in words.items())
     if lost > _MAX_UNKNOWN * characters:
         logging.warning(
             "%s: %.0f %% of the characters are unknown to the vocabulary, most often %s. Use a "
             "vocabulary, or a model, that covers the script of the text.",
             *(place, 100 * lost / characters),
-            ", ".join(repr(word) for word, _ in words.most_common(_EXAMPLES)),
+            ", ".join(repr(word) for word, _ in words.most_common(5)),
         )
 
 
@@ -106,21 +115,3 @@ def _stripped(text: str) -> str:
         return text
     decomposed = unicodedata.normalize("NFD", text)
     return "".join(c for c in decomposed if unicodedata.category(c) != "Mn")
-
-
-def _unknown_words(
-    tokenizer: Tokenizer, sentences: Iterable[str]
-) -> tuple[collections.Counter[str], int]:
-    """Counts the unknown words in about a million characters of texts, and those characters."""
-    found: collections.Counter[str] = collections.Counter()
-    characters = 0
-    batches = texts.blocks(sentences, len, _SAMPLE_CHARACTERS // _BATCHES)
-    for batch in itertools.islice(batches, _BATCHES):
-        characters += sum(len(word) for text in batch for word in text.split())
-        ids, starts, ends = tokenizer.tokenize_with_offsets(batch)
-        is_unknown = ids.flat_values == tokenizer.unknown_id
-        ranges = (ids.value_rowids(), starts.flat_values, ends.flat_values)
-        rows, first, last = (tf.boolean_mask(values, is_unknown) for values in ranges)
-        words = byte_ranges.cut(tf.constant(batch), rows, first, last)
-        found.update(word.decode(errors="replace") for word in words.numpy().tolist())
-    return found, characters

@@ -9,28 +9,26 @@ import contextlib
 import functools
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NotRequired, TypedDict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypedDict
 
 from absl import logging
 
 from pipelines.common import files, json_files
 from pipelines.common.errors import InputError
 from pipelines.common.texts import listed
-from pipelines.tokenizers import bpe_files
-from pipelines.tokenizers.bpe_vocabulary import BPEVocabulary
-from pipelines.tokenizers.byte_bpe_vocabulary import ByteBPEVocabulary
+from pipelines.tokenizers.bpe_merging import Merge
+from pipelines.tokenizers.bpe_vocabulary import MergesVocabulary
 from pipelines.tokenizers.hugging_face_rules import (
     ALGORITHMS,
-    ANY,
     CONFIG_FIELDS,
-    FAST_KEYS,
+    FAST_FIELDS,
     GENERIC,
     followed,
     unsupported,
 )
 from pipelines.tokenizers.sentencepiece_vocabulary import SentencePieceVocabulary
-from pipelines.tokenizers.vocabulary import UNUSED, Vocabulary, check_ids
+from pipelines.tokenizers.vocabulary import UNUSED, TokenizerSettings, Vocabulary, check_ids
 from pipelines.tokenizers.wordpiece_vocabulary import WordPieceVocabulary
 
 CONFIG = "tokenizer_config.json"
@@ -38,33 +36,36 @@ FAST = "tokenizer.json"
 _ADDED = "added_tokens.json"
 _SPECIAL = "special_tokens_map.json"
 _MODEL_CONFIG = "config.json"
-LONGEST_WORD = 100  # characters, unless tokenizer.json has another number
 _LIMIT = 999  # a repetition in a regular expression of TensorFlow is at most 1000
-
-
-class _AddedToken(TypedDict):
-    content: str
-    id: int
-
-
-class _WithAdded(TypedDict):
-    """The added tokens of a tokenizer.json."""
-
-    added_tokens: NotRequired[list[_AddedToken] | None]
-
-
-class _WithMerges(TypedDict):
-    merges: list[str | list[str]]
 
 
 class _Content(TypedDict):
     content: str
 
 
-class _WithDecoder(TypedDict):
-    """The added tokens of a tokenizer_config.json, by their ids."""
+class _AddedToken(_Content):
+    id: int
 
-    added_tokens_decoder: NotRequired[dict[str, _Content] | None]
+
+class _Fast(TypedDict, total=False):
+    """What is read of a tokenizer.json; other fields are checked by `hugging_face_rules`."""
+
+    added_tokens: list[_AddedToken] | None
+    model: dict[str, Any]
+
+
+class _Config(TypedDict, total=False):
+    """What is read of a tokenizer_config.json: the added tokens by their ids."""
+
+    added_tokens_decoder: dict[str, _Content] | None
+
+
+class _WithVocab(TypedDict):
+    vocab: dict[str, Any]
+
+
+class _WithMerges(TypedDict):
+    merges: list[str | list[str]]
 
 
 class TokenizerFiles:
@@ -77,10 +78,10 @@ class TokenizerFiles:
     """
 
     def __init__(self, path: str):
-        def read(name: str) -> dict[str, Any]:
-            return json_files.read_optional(f"{path}/{name}", dict[str, Any])
+        def read(name: str, kind: Any = dict[str, Any]) -> dict[str, Any]:
+            return json_files.read_optional(f"{path}/{name}", kind)
 
-        self.path, self.fast, self.config = path, read(FAST), read(CONFIG)
+        self.path, self.fast, self.config = path, read(FAST, _Fast), read(CONFIG, _Config)
         self._special, self._model_config = read(_SPECIAL), read(_MODEL_CONFIG)
 
     @property
@@ -110,11 +111,29 @@ class TokenizerFiles:
         name, wanted = f"{self.path}/{FAST}", ALGORITHMS[kind].model
         if "model" not in self.fast:
             raise InputError(f"{name}: lacks the field model.")
-        model = json_files.check(self.fast["model"], dict[str, Any], f"{name}: model")
-        found = model.get("type", wanted)  # old files do not name it
+        found = self.fast["model"].get("type", wanted)  # old files do not name it
         if found != wanted:
             raise InputError(f"{name}: the tokenizer is {found}, not {wanted}.")
-        return model
+        return self.fast["model"]
+
+    def ids(self, kind: str) -> dict[str, int]:
+        """The tokens of tokenizer.json without added ones, as our vocabulary names them."""
+        name = f"{self.path}/{FAST}"
+        found = json_files.check(self.model(kind), _WithVocab, f"{name}: model")["vocab"]
+        check_ids(found, name)
+        if kind != "wordpiece":
+            return found
+        # The library strips white space, which is a token of Google's Chinese vocabulary.
+        return {WordPieceVocabulary.token_of(token) or "\u2028": found[token] for token in found}
+
+    def merges(self, kind: str) -> tuple[Merge, ...]:
+        """The merges of a BPE in tokenizer.json."""
+        name = f"{self.path}/{FAST}"
+        found = json_files.check(self.model(kind), _WithMerges, f"{name}: model")["merges"]
+        merges = [merge.split(" ") if isinstance(merge, str) else merge for merge in found]
+        if any(len(merge) != 2 for merge in merges):
+            raise InputError(f"{name}: a merge is not a pair of tokens.")
+        return tuple((left, right) for left, right in merges)
 
     @functools.cached_property
     def added(self) -> dict[str, int]:
@@ -122,12 +141,9 @@ class TokenizerFiles:
         name = f"{self.path}/{_ADDED}"
         found = json_files.read_optional(name, dict[str, Any])
         check_ids(found, name)
-        decoder = json_files.check(self.config, _WithDecoder, f"{self.path}/{CONFIG}")
-        for number, token in (decoder.get("added_tokens_decoder") or {}).items():
-            if number.isdecimal():
-                found[token["content"]] = int(number)
-        fast = json_files.check(self.fast, _WithAdded, f"{self.path}/{FAST}")
-        return found | {token["content"]: token["id"] for token in fast.get("added_tokens") or ()}
+        decoder = self.config.get("added_tokens_decoder") or {}
+        found |= {each["content"]: int(key) for key, each in decoder.items() if key.isdecimal()}
+        return found | {each["content"]: each["id"] for each in self.fast.get("added_tokens") or ()}
 
     def warn_of_added(self, vocabulary: Vocabulary) -> None:
         """Logs the added tokens that are not special tokens of a vocabulary."""
@@ -140,37 +156,34 @@ class TokenizerFiles:
                 listed(others, 10),
             )
 
-    def settings(self, vocabulary: Vocabulary) -> dict[str, bool | int | str]:
+    def settings(self, vocabulary: Vocabulary) -> TokenizerSettings:
         """The settings that the files state for a vocabulary.
 
         Raises:
           InputError: the files state something that the tokenizer does not compute, or contradict
             the vocabulary.
         """
+        both = ((CONFIG, self.config, CONFIG_FIELDS), (FAST, self.fast, FAST_FIELDS))
+        for name, values, known in both:
+            if unknown := sorted(values.keys() - known):
+                place = f"{self.path}/{name}"
+                logging.warning("%s: unknown settings %s.", place, listed(unknown, 10))
         stated, fast = self._of_config(vocabulary), self._of_fast(vocabulary)
         self._check_special_tokens(vocabulary, fast.get("framed", stated.get("framed")))
-        found = stated | fast if self._class[1] in GENERIC else fast | stated
-        if vocabulary.kind == "wordpiece":
-            longest = found.setdefault("max_characters_per_word", LONGEST_WORD)
-            if not 1 <= longest <= _LIMIT:
-                raise InputError(
-                    f"{self.path}: max_input_chars_per_word {longest} is not supported; 1 to "
-                    f"{_LIMIT} are."
-                )
+        last, first = (fast, stated) if self._class[1] in GENERIC else (stated, fast)
+        found = {**ALGORITHMS[vocabulary.kind].usual, **first, **last}
+        longest = found.get("max_characters_per_word", 1)
+        if not 1 <= longest <= _LIMIT:
+            raise InputError(
+                f"{self.path}: max_input_chars_per_word {longest} is not supported; 1 to {_LIMIT} "
+                "are."
+            )
         return found
 
     def _of_config(self, vocabulary: Vocabulary) -> dict[str, Any]:
-        place = f"{self.path}/{CONFIG}"
-        unknown = self.config.keys() - CONFIG_FIELDS.keys()
-        if unknown:
-            logging.warning("%s: unknown settings %s.", place, listed(sorted(unknown), 10))
-        known = {key: value for key, value in self.config.items() if key in CONFIG_FIELDS}
-        kinds = {**vocabulary.setting_types, "keep_accents": bool}
-        found = followed(known, CONFIG_FIELDS, kinds, place)
-        keeps = found.pop("keep_accents", None)
-        if vocabulary.kind == "sentencepiece":  # as in transformers
-            found.pop("strip_accents", None)
-            found |= {} if keeps is None else {"strip_accents": not keeps}
+        fields = {**CONFIG_FIELDS, **ALGORITHMS[vocabulary.kind].config}
+        known = {key: value for key, value in self.config.items() if key in fields}
+        found = followed(known, fields, vocabulary.usual, f"{self.path}/{CONFIG}")
         if vocabulary.kind == "byte_bpe" and not self.fast:
             stated: Any = self._class[1]
             stated = self._model_config.get("model_type") if stated in ("", *GENERIC) else stated
@@ -181,17 +194,11 @@ class TokenizerFiles:
         """The settings in tokenizer.json."""
         if not self.fast:
             return {}
-        kind, place = vocabulary.kind, f"{self.path}/{FAST}"
-        rules = ALGORITHMS[kind]
-        unknown = self.fast.keys() - FAST_KEYS
-        if unknown:
-            logging.warning("%s: unknown parts %s.", place, listed(sorted(unknown), 10))
-        defaults = {"BPE": ("unk_token", "end_of_word_suffix"), "Unigram": ("unk_id",)}
-        absent = defaults.get(rules.model, ())
-        fields = dict.fromkeys(absent) | self.model(kind)
+        place, rules = f"{self.path}/{FAST}", ALGORITHMS[vocabulary.kind]
+        fields = dict.fromkeys(rules.fields) | self.model(vocabulary.kind)
         fields = {k: v for k, v in fields.items() if k not in ("type", "vocab", "merges")}
-        kinds = vocabulary.setting_types
-        found = followed(fields, rules.fields, kinds, f"{place}: model {rules.model}")
+        named = f"{place}: model {rules.model}"
+        found = followed(fields, rules.fields, vocabulary.usual, named)
         for part, known in rules.steps.items():
             steps = self._steps(part)
             for step in steps:
@@ -199,18 +206,14 @@ class TokenizerFiles:
                 if step["type"] not in known.fields:
                     raise unsupported(named, step)
                 others = {key: value for key, value in step.items() if key != "type"}
-                found |= followed(others, known.fields[step["type"]], kinds, named)
+                found |= followed(others, known.fields[step["type"]], vocabulary.usual, named)
             types = tuple(step["type"] for step in steps if step["type"] != "Replace")
             if types not in known.orders:
                 raise InputError(
                     f"{place}: {part} {' and '.join(types) or None} is not supported; known are "
                     f"{', '.join(' and '.join(order) or 'none' for order in known.orders)}."
                 )
-            if part == "normalizer" and isinstance(vocabulary, SentencePieceVocabulary):
-                found["lower_case"] = "Lowercase" in types
-                found["strip_accents"] = "StripAccents" in types
-                if _characters(steps[-1]) not in vocabulary.model:
-                    raise InputError(f"{place}: normalizer Precompiled is not that of the model.")
+            found |= {setting: step in types for step, setting in known.present.items()}
         self._check_vocabulary(vocabulary)
         return found | self._frame(vocabulary)
 
@@ -241,31 +244,28 @@ class TokenizerFiles:
                 token = values.get(key)
                 token = token.get("content") if isinstance(token, dict) else token
                 if token not in (None, vocabulary.roles[role]):
-                    place = f"{self.path}/{name}: {key}"
-                    raise InputError(
-                        f"{place} {token!r} is not supported; {vocabulary.roles[role]} is."
-                    )
+                    place, ours = f"{self.path}/{name}: {key}", vocabulary.roles[role]
+                    raise InputError(f"{place} {token!r} is not supported; {ours} is.")
 
     def _check_vocabulary(self, vocabulary: Vocabulary) -> None:
         """Raises InputError if tokenizer.json has other tokens or merges than the vocabulary."""
-        place, model = f"{self.path}/{FAST}: model: vocab", self.model(vocabulary.kind)
-        ids = {token: number for number, token in enumerate(vocabulary.tokens)}
+        place, kind = f"{self.path}/{FAST}", vocabulary.kind
         if isinstance(vocabulary, SentencePieceVocabulary):
-            pieces = json_files.check(model.get("vocab"), list[tuple[str, float]], place)
-            theirs = _numbered(pieces, vocabulary)
+            vocab: Any = self.model(kind).get("vocab")
+            vocab = json_files.check(vocab, list[tuple[str, float]], f"{place}: model: vocab")
+            theirs = _numbered(vocab, vocabulary)
+            steps = {step["type"]: step for step in self._steps("normalizer")}
+            if _characters(steps["Precompiled"]) not in vocabulary.model:
+                raise InputError(f"{place}: normalizer Precompiled is not that of the model.")
         else:
-            theirs = json_files.check(model.get("vocab"), dict[str, int], place)
-        if isinstance(vocabulary, WordPieceVocabulary):
-            named = {vocabulary.token_of(token): number for token, number in theirs.items()}
-            theirs = {token: number for token, number in named.items() if token.strip()}
+            theirs = {token: number for token, number in self.ids(kind).items() if token.strip()}
+        ids = {token: number for number, token in enumerate(vocabulary.tokens)}
         rest = ids.keys() - theirs.keys() - self.added.keys() - set(vocabulary.roles.values())
         wrong = (token for token, number in theirs.items() if ids.get(token) != number)
-        other: Any = next(wrong, None)
         kept = (token for token in rest if token.strip() and not token.startswith(UNUSED))
-        other = other or next(kept, None)
-        if isinstance(vocabulary, ByteBPEVocabulary | BPEVocabulary):
-            merges = merges_of(model, f"{self.path}/{FAST}")
-            pairs = itertools.zip_longest(merges, vocabulary.merges)
+        other: Any = next(itertools.chain(wrong, kept), None)
+        if isinstance(vocabulary, MergesVocabulary):
+            pairs = itertools.zip_longest(self.merges(kind), vocabulary.merges)
             other = other or next((merge or own for merge, own in pairs if merge != own), None)
         if other is not None:
             raise InputError(
@@ -279,36 +279,16 @@ class TokenizerFiles:
         Of GPT, tokenizer.json has no such tokens; those of our sequences are for fine-tuning.
         """
         steps = [step for step in self._steps("post_processor") if step["type"] != "ByteLevel"]
-        is_bytes = vocabulary.kind == "byte_bpe"
+        form, is_bytes = vocabulary.form, vocabulary.kind == "byte_bpe"
         if not steps and (is_bytes or vocabulary.kind == "bpe"):
             return {"framed": False} if is_bytes else {}
         step = steps[0] if len(steps) == 1 else {"type": None}
-        start, end = ((vocabulary.roles[r], vocabulary.id_of(r)) for r in ("start", "separator"))
-        typed = next(
-            (
-                typed
-                for typed, known in _post_processors(start, end, vocabulary.separators)
-                if all(
-                    isinstance(step.get(key), bool) if value == ANY else step.get(key) == value
-                    for key, value in known.items()
-                )
-            ),
-            None,
-        )
-        if typed is not None and is_bytes:  # transformers gives it no types
-            return {"framed": True}
-        if typed is None or (typed != vocabulary.typed and "typed" not in vocabulary.setting_types):
+        start, end = ((form.roles[r], vocabulary.id_of(r)) for r in ("start", "separator"))
+        typed = _typed(step, start, end, form.separators)
+        # transformers gives byte-level BPE no types.
+        if typed is None or not (is_bytes or typed == form.typed or "typed" in vocabulary.usual):
             raise unsupported(f"{self.path}/{FAST}: post_processor {step['type']}", step)
-        return {} if typed == vocabulary.typed else {"typed": typed}
-
-
-def merges_of(model: Mapping[str, Any], name: str) -> tuple[bpe_files.Merge, ...]:
-    """The merges of a BPE in tokenizer.json; `name` is its path."""
-    found = json_files.check(model, _WithMerges, f"{name}: model")["merges"]
-    merges = [merge.split(" ") if isinstance(merge, str) else merge for merge in found]
-    if any(len(merge) != 2 for merge in merges):
-        raise InputError(f"{name}: a merge is not a pair of tokens.")
-    return tuple((left, right) for left, right in merges)
+        return {"framed": True} if is_bytes else {} if typed == form.typed else {"typed": typed}
 
 
 def _characters(step: Mapping[str, Any]) -> bytes:
@@ -324,29 +304,36 @@ def _numbered(
     """The ids of pieces; -1 if the score is another. transformers lowers those of "1,"."""
     found = {}
     for number, (piece, score) in enumerate(pieces):
-        own = vocabulary.score(number) if number < len(vocabulary) else math.nan
+        own = vocabulary.processor.get_score(number) if number < len(vocabulary) else math.nan
         lowered = own - 100 * (piece[-1:] == "," and piece[-2:-1].isdigit())
         found[piece] = number if min(abs(score - own), abs(score - lowered)) < 1e-3 else -1
     return found
 
 
-def _post_processors(
-    start: tuple[str, int], end: tuple[str, int], separators: int
-) -> Iterator[tuple[bool, dict[str, Any]]]:
-    """What makes our sequences of texts, and whether the second text has its own token type."""
-    kind = "BertProcessing" if separators == 1 else "RobertaProcessing"
+def _typed(
+    step: Mapping[str, Any], start: tuple[str, int], end: tuple[str, int], separators: int
+) -> bool | None:
+    """Whether a post-processor gives the second text its own token type.
+
+    None if it makes other sequences than ours, of special tokens and their ids.
+    """
+    is_bert = step["type"] == "BertProcessing"
     # Without these keys, or if they are not true or false, the library takes it for BERT's.
-    trims = {} if separators == 1 else {"trim_offsets": ANY, "add_prefix_space": ANY}
-    yield separators == 1, {"type": kind, "cls": [*start], "sep": [*end], **trims}
-    ids = {token: {"id": token, "ids": [i], "tokens": [token]} for token, i in (start, end)}
+    trims = (isinstance(step.get(key), bool) for key in ("trim_offsets", "add_prefix_space"))
+    if is_bert or (step["type"] == "RobertaProcessing" and all(trims)):
+        found = (step.get("cls"), step.get("sep"), 1 if is_bert else 2)
+        return is_bert if found == ([*start], [*end], separators) else None
 
     def part(kind: str, name: str, segment: int = 0) -> dict[str, Any]:
         return {kind: {"id": name, "type_id": segment}}
 
     separator = part("SpecialToken", end[0])
     single = [part("SpecialToken", start[0]), part("Sequence", "A"), separator]
-    for typed in (0, 1):
+    ids = {token: {"id": token, "ids": [i], "tokens": [token]} for token, i in (start, end)}
+    for typed in (False, True):
         second = [part("Sequence", "B", typed), part("SpecialToken", end[0], typed)]
         pair = [*single, *[separator] * (separators - 1), *second]
-        made = {"type": "TemplateProcessing", "single": single, "pair": pair}
-        yield bool(typed), {**made, "special_tokens": ids}
+        made = {"type": "TemplateProcessing", "single": single, "pair": pair, "special_tokens": ids}
+        if all(step.get(key) == value for key, value in made.items()):
+            return typed
+    return None

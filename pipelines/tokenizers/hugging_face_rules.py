@@ -1,17 +1,19 @@
 """What our tokenizers compute of the tokenizer files of Hugging Face.
 
-A rule for a value is the name of our setting that follows it, the values that are supported, or ANY
-for a value that decides no id.
+A rule for a value is the name of our setting that follows it (or "not" and the name), the values
+that are supported, or ANY for a value that decides no id. A field that a model lacks is null.
 """
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from pipelines.common.errors import InputError
+from pipelines.tokenizers.vocabulary import BERT
 
 Rule = str | tuple[Any, ...]
 ANY: Rule = ""
 Fields = Mapping[str, Rule]
+NONE: Mapping[str, Any] = {}
 
 
 class Steps(NamedTuple):
@@ -19,6 +21,7 @@ class Steps(NamedTuple):
 
     orders: tuple[tuple[str, ...], ...]  # of their types, without Replace
     fields: Mapping[str, Fields]  # by their types
+    present: Mapping[str, str] = NONE  # settings that are true if there is a step, by its type
 
 
 class Algorithm(NamedTuple):
@@ -29,8 +32,11 @@ class Algorithm(NamedTuple):
     fields: Fields  # of the model
     steps: Mapping[str, Steps]
     roles: Mapping[str, str]  # of special tokens, by their keys, which must be those of ours
+    config: Fields = NONE  # of tokenizer_config.json, where they differ from CONFIG_FIELDS
+    usual: Mapping[str, Any] = NONE  # settings that are not ours unless a file states another value
 
 
+_NO: tuple[Any, ...] = (None, False)
 _BERT_NORMALIZER: dict[str, Rule] = {
     "clean_text": "clean_text",
     "handle_chinese_chars": (True,),
@@ -43,16 +49,18 @@ _BPE: dict[str, Rule] = {
     "continuing_subword_prefix": (None, ""),
     "end_of_word_suffix": (None, ""),
     "fuse_unk": ANY,
-    "byte_fallback": (False,),
-    "ignore_merges": (False,),
+    "byte_fallback": _NO,
+    "ignore_merges": _NO,
 }
-TEXT_ROLES = {
-    "pad_token": "pad",
-    "unk_token": "unknown",
-    "cls_token": "start",
-    "sep_token": "separator",
-    "mask_token": "mask",
+_BYTE_LEVEL: Fields = {
+    "add_prefix_space": "add_prefix_space",
+    "trim_offsets": ANY,
+    "use_regex": (True,),
 }
+LONGEST_WORD = 100  # characters of a word of WordPiece, unless tokenizer.json has another number
+TEXT_ROLES = dict(
+    zip("pad_token unk_token cls_token sep_token mask_token".split(), BERT.roles, strict=True)
+)
 _ALBERT_NORMALIZER = Steps(
     tuple(
         (*accents, *lower, "Precompiled")
@@ -70,6 +78,7 @@ _ALBERT_NORMALIZER = Steps(
         "Lowercase": {},
         "Precompiled": {"precompiled_charsmap": ANY},
     },
+    present={"Lowercase": "lower_case", "StripAccents": "strip_accents"},
 )
 _ALBERT_WORDS = Steps(
     (("WhitespaceSplit", "Metaspace"),),
@@ -98,12 +107,13 @@ ALGORITHMS = {
         classes=("BertTokenizer", "DistilBertTokenizer", "ElectraTokenizer"),
         model="WordPiece",
         fields={
-            "unk_token": ("[UNK]",),
-            "continuing_subword_prefix": ("##",),
+            "unk_token": (None, "[UNK]"),
+            "continuing_subword_prefix": (None, "##"),
             "max_input_chars_per_word": "max_characters_per_word",
         },
         steps=_bert_steps(_BERT_NORMALIZER),
         roles=TEXT_ROLES,
+        usual={"max_characters_per_word": LONGEST_WORD},
     ),
     "byte_bpe": Algorithm(
         classes=("RobertaTokenizer", "BartTokenizer", "GPT2Tokenizer"),
@@ -111,44 +121,34 @@ ALGORITHMS = {
         fields=_BPE,
         steps={
             "normalizer": Steps(((),), {}),
-            "pre_tokenizer": Steps(
-                (("ByteLevel",),),
-                {
-                    "ByteLevel": {
-                        "add_prefix_space": "add_prefix_space",
-                        "trim_offsets": ANY,
-                        "use_regex": (True,),
-                    }
-                },
-            ),
+            "pre_tokenizer": Steps((("ByteLevel",),), {"ByteLevel": _BYTE_LEVEL}),
         },
         roles={key: role for key, role in TEXT_ROLES.items() if role != "unknown"},
     ),
     "bpe": Algorithm(
         classes=("OpenAIGPTTokenizer",),
         model="BPE",
-        fields=_BPE
-        | {"unk_token": ("<unk>",), "end_of_word_suffix": ("</w>",), "fuse_unk": (False,)},
+        fields=_BPE | {"unk_token": ("<unk>",), "end_of_word_suffix": ("</w>",), "fuse_unk": _NO},
         steps=_bert_steps(_BERT_NORMALIZER | {"clean_text": (True,)}),
         roles={"unk_token": "unknown"},
     ),
     "sentencepiece": Algorithm(
         classes=("AlbertTokenizer",),
         model="Unigram",
-        fields={"unk_id": (1,), "byte_fallback": (False,)},
+        fields={"unk_id": (1,), "byte_fallback": _NO},
         steps={"normalizer": _ALBERT_NORMALIZER, "pre_tokenizer": _ALBERT_WORDS},
         roles=TEXT_ROLES,
+        config={"strip_accents": ANY, "keep_accents": "not strip_accents"},  # as in transformers
     ),
 }
 # Classes that do what tokenizer.json says.
 GENERIC = ("PreTrainedTokenizer", "TokenizersBackend")
-_NO: tuple[Any, ...] = (None, False)
 CONFIG_FIELDS: Fields = {
     "do_lower_case": "lower_case",
     "strip_accents": "strip_accents",
     "add_prefix_space": "add_prefix_space",
     "max_input_chars_per_word": "max_characters_per_word",  # which we write
-    "keep_accents": "keep_accents",
+    "keep_accents": ANY,
     "do_basic_tokenize": (None, True),
     "tokenize_chinese_chars": (None, True),
     "never_split": (None, []),
@@ -172,21 +172,22 @@ CONFIG_FIELDS: Fields = {
         ANY,
     ),
 }
-FAST_KEYS = frozenset(
+FAST_FIELDS: Fields = dict.fromkeys(
     "version truncation padding added_tokens normalizer pre_tokenizer post_processor decoder "
-    "model".split()
+    "model".split(),
+    ANY,
 )
 
 
 def followed(
-    values: Mapping[str, Any], fields: Fields, kinds: Mapping[str, type], place: str
+    values: Mapping[str, Any], fields: Fields, settings: Mapping[str, Any], place: str
 ) -> dict[str, Any]:
     """Returns our settings that values state; an InputError if one is not supported.
 
     Args:
       values: parsed JSON.
       fields: the rules.
-      kinds: the types of our settings; others are left out.
+      settings: our settings, with values of their types; rules for others are left out.
       place: the file and component, for errors.
     """
     found = {}
@@ -195,9 +196,11 @@ def followed(
         if isinstance(rule, tuple):
             fits = any(type(value) is type(each) and value == each for each in rule)
         else:
-            fits = value is None or rule not in kinds or type(value) is kinds[rule]
-            if rule in kinds and value is not None:
-                found[rule] = value
+            setting = rule.removeprefix("not ")
+            is_ours = setting in settings and value is not None
+            fits = not is_ours or type(value) is type(settings[setting])
+            if is_ours:
+                found[setting] = value if setting == rule else not value
         if not fits:
             raise unsupported(place, {key: value})
     return found

@@ -4,7 +4,7 @@ import collections
 import dataclasses
 import functools
 from collections.abc import Callable
-from typing import Any, NamedTuple, NotRequired, TypedDict
+from typing import Any, NotRequired, TypedDict
 
 import tensorflow as tf
 from tqdm import tqdm
@@ -17,8 +17,6 @@ from pipelines.tokenizers import coverage, registry
 from pipelines.tokenizers.settings import LearningSettings
 from pipelines.tokenizers.vocabulary import Vocabulary
 
-# Returns the words of texts, string [words].
-Splitter = Callable[[list[str]], tf.Tensor]
 _THIS_PROCESS = Workers()
 _RANGE_BYTES = 1 << 24
 _BATCH_CHARACTERS = 2_000_000
@@ -56,12 +54,11 @@ def learn(
     Raises:
       InputError: another vocabulary is there, or the corpus is bad or too small.
     """
-    kind = registry.KINDS[settings.kind].vocabulary
+    kind, _, split_words = registry.KINDS[settings.kind]
     tokenizer = kind.learning_settings(chosen)
-    runner = runner or LocalRunner()
     with (
         locks.held_file(files.partial_of(path), path),
-        runner.started(f"{path}.steps", __name__) as workers,
+        (runner or LocalRunner()).started(f"{path}.steps", __name__) as workers,
     ):
         identity = {
             "settings": {**settings.describe(), **tokenizer, **dataclasses.asdict(options)},
@@ -69,14 +66,13 @@ def learn(
         }
         if _is_finished(path, identity):
             return None
-        splitter = kind.splitter(tokenizer)
-        strips = getattr(splitter, "strip_accents", False)
+        strips = kind.learned.get("strip_accents") or tokenizer.get("lower_case")
         if strips and "strip_accents" not in chosen:
             coverage.warn_of_stripping(coverage.sample(corpus, options))
         words = count_words(
             corpus,
             options,
-            splitter,
+            functools.partial(split_words, **tokenizer),
             sample_bytes=settings.sample_megabytes * 1_000_000,
             seed=settings.seed,
             workers=workers,
@@ -84,8 +80,8 @@ def learn(
         vocabulary = kind.learn(words, settings.vocab_size, settings.character_coverage)
         found = dict(workers.map(files.sha256, [file.path for file in corpus]))
         inputs = [{**dataclasses.asdict(file), "sha256": found[file.path]} for file in corpus]
-        # The manifest first: a kill between the two leaves no vocabulary of unknown origin.
         made_from = {**identity, "inputs": inputs, "sha256": vocabulary.sha256}
+        # The manifest first: a kill between the two leaves no vocabulary of unknown origin.
         json_files.write(f"{path}.json", made_from)
         vocabulary.write(path)
     return vocabulary, words.total()
@@ -96,9 +92,8 @@ def _is_finished(path: str, identity: dict[str, Any]) -> bool:
     manifest_path = f"{path}.json"
     known = files.gfile.exists(manifest_path)
     found = json_files.read(manifest_path, _LearningManifest) if known else None
-    if not files.gfile.exists(path):
-        return False
-    if found is None and files.gfile.isdir(path) and not files.gfile.listdir(path):
+    is_empty = files.gfile.isdir(path) and not files.gfile.listdir(path)
+    if not files.gfile.exists(path) or (found is None and is_empty):
         return False
     if found is None:
         raise InputError(
@@ -119,22 +114,10 @@ def _is_finished(path: str, identity: dict[str, Any]) -> bool:
     return True
 
 
-class _Sample(NamedTuple):
-    """A random part of the documents, chosen by a hash."""
-
-    fraction: float
-    seed: int
-
-    def takes(self, section: reader.Section, number: int) -> bool:
-        """Returns whether the section of that number in its range is part of the sample."""
-        order = checksums.stable_hash("sample", self.seed, *section.document, number)
-        return order < self.fraction * checksums.HASH_RANGE
-
-
 def count_words(
     corpus_files: list[reader.CorpusFile],
     options: reader.ReadOptions,
-    split: Splitter,
+    split: Callable[[list[str]], tf.Tensor],
     *,
     sample_bytes: int,
     seed: int,
@@ -145,21 +128,28 @@ def count_words(
     Documents are sampled by a hash: the same corpus and seed give the same sample. `split`, which
     returns the words of texts, must be picklable.
     """
-    total = sum(file.size for file in corpus_files)
-    sample = _Sample(min(1.0, sample_bytes / total), seed)
+    fraction = min(1.0, sample_bytes / sum(file.size for file in corpus_files))
     ranges = reader.plan_ranges(corpus_files, _RANGE_BYTES)
-    function = functools.partial(_count_range, options, split, sample)
+    function = functools.partial(_count_range, options, split, fraction, seed)
     with tqdm(total=len(ranges), desc="count words", unit="part") as bar:
         return workers.count(function, ranges, bar.update)
 
 
 def _count_range(
-    options: reader.ReadOptions, split: Splitter, sample: _Sample, file_range: reader.FileRange
+    options: reader.ReadOptions,
+    split: Callable[[list[str]], tf.Tensor],
+    fraction: float,
+    seed: int,
+    file_range: reader.FileRange,
 ) -> collections.Counter[bytes]:
     """Counts the words of the sampled documents of a range."""
     words: collections.Counter[bytes] = collections.Counter()
-    sections = enumerate(reader.read_sections(file_range, options))
-    chosen = (section for number, section in sections if sample.takes(section, number))
+    chosen = (
+        section
+        for number, section in enumerate(reader.read_sections(file_range, options))
+        if checksums.stable_hash("sample", seed, *section.document, number)
+        < fraction * checksums.HASH_RANGE
+    )
     for batch in texts.blocks(chosen, lambda section: section.characters, _BATCH_CHARACTERS):
         words.update(split([s for section in batch for s in section.sentences]).numpy())
     return words

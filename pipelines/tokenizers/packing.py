@@ -5,7 +5,7 @@ core operations.
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import tensorflow as tf
 
@@ -26,12 +26,6 @@ class PackingRules(Protocol):
 
     @property
     def overhead(self) -> tuple[int, int]: ...
-
-
-class TextRules(PackingRules, Protocol):
-    """The same, with the method that tokenizes texts."""
-
-    def tokenize(self, texts: Any) -> tf.RaggedTensor: ...
 
 
 class Packed(NamedTuple):
@@ -90,14 +84,12 @@ def pack(
         before = 3 + tf.size(first.flat_values, tf.int64)
         index_b = before + tf.gather(second.row_starts(), row) + at - end - 1
         index = tf.where(in_second, index_b, index)
-        taken.append(second.flat_values)
-    if second is not None:
         index = tf.where((at >= begin) & (at <= end), tf.ones_like(index), index)
+        taken.append(second.flat_values)
+    ends = at == tf.gather(total - 1, row) if framed else tf.gather(is_empty, row)
+    index = tf.where(ends, 2 * tf.ones_like(index), index)
     if framed:
-        index = tf.where(at == tf.gather(total - 1, row), 2 * tf.ones_like(index), index)
         index = tf.where(at == 0, tf.zeros_like(index), index)
-    else:
-        index = tf.where(tf.gather(is_empty, row), 2 * tf.ones_like(index), index)
     return Packed(
         place.with_flat_values(tf.gather(tf.concat(taken, 0), index)),
         place.with_flat_values(tf.cast(in_second & tokenizer.typed, tf.int32)),
@@ -118,22 +110,6 @@ def pack_ids(
     begin = [start, *first[:size], *[separator] * tokenizer.separators]
     end = [*second[: budget - size], tokenizer.end_id]
     return begin + end, [0] * len(begin) + [int(tokenizer.typed)] * len(end)
-
-
-def pack_texts(
-    tokenizer: TextRules, first: Sequence[str], second: Sequence[str] | None, max_seq_length: int
-) -> tuple[Packed, tf.Tensor]:
-    """Tokenizes and packs texts, or pairs of texts; arguments as in `pack`.
-
-    Returns:
-      The sequences, and the length that each would have untruncated, int64 [batch].
-    """
-    ids = tokenizer.tokenize(list(first))
-    ids_b = None if second is None else tokenizer.tokenize(list(second))
-    lengths = ids.row_lengths() + tokenizer.overhead[ids_b is not None]
-    if ids_b is not None:
-        lengths += ids_b.row_lengths()
-    return pack(tokenizer, ids, ids_b, max_seq_length), lengths
 
 
 def padded(
@@ -189,35 +165,43 @@ def slide(
     """
     budget = max_seq_length - tokenizer.overhead[1]
     question = question[:, : min(max_question, budget // 2)]
-    total = context.row_lengths()
     capacity = budget - question.row_lengths()
     step = tf.minimum(tf.constant(stride, tf.int64), capacity)
-    count = 1 + tf.maximum(total - capacity + step - 1, 0) // step
-    number = tf.ragged.range(count)
-    row = number.value_rowids()
-    start = number.flat_values * tf.gather(step, row)
-    length = tf.minimum(tf.gather(total, row) - start, tf.gather(capacity, row))
-    position, token = _tokens(context, row, start, length)
-    window = position.value_rowids()
-    ids = position.with_flat_values(tf.gather(context.flat_values, token))
+    row, start, length, token, _ = _windows(context, capacity, step)
+    window = token.value_rowids()
+    ids = tf.gather(context.flat_values, token)
     packed = pack(tokenizer, tf.gather(question, row), ids, max_seq_length)
     offset = tf.gather(question.row_lengths(), row) + 1 + tokenizer.separators
-    left = position.flat_values - tf.gather(start, window)
     size = tf.gather(length, window)
+    left = tf.range(tf.size(window, tf.int64)) - tf.gather(token.row_starts(), window)
     # In float64 as in the reference, because rounding decides between equal scores.
     score = tf.cast(tf.minimum(left, size - 1 - left), tf.float64)
     score += 0.01 * tf.cast(size, tf.float64)
-    best = _first_maximum(score, window, token, context.flat_values)
-    return Windows(packed, row, start, offset, length, position.with_flat_values(best))
+    # A window has the most context of a token if it is the first with the highest score.
+    every, count = token.flat_values, tf.size(context.flat_values, tf.int64)
+    highest = tf.gather(tf.math.unsorted_segment_max(score, every, count), every)
+    candidate = tf.where(score == highest, window, window.dtype.max)
+    best = window == tf.gather(tf.math.unsorted_segment_min(candidate, every, count), every)
+    return Windows(packed, row, start, offset, length, token.with_flat_values(best))
 
 
-def _tokens(
-    texts: tf.RaggedTensor, row: tf.Tensor, start: tf.Tensor, length: tf.Tensor
-) -> tuple[tf.RaggedTensor, tf.Tensor]:
-    """The tokens of windows: [W, (length)] counted in their text, and [all] in the whole batch."""
-    position = tf.ragged.range(start, start + length)
-    first = tf.gather(tf.gather(texts.row_starts(), row), position.value_rowids())
-    return position, position.flat_values + first
+def _windows(
+    texts: tf.RaggedTensor, capacity: tf.Tensor, step: tf.Tensor, most: int | None = None
+) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, tf.RaggedTensor, tf.Tensor]:
+    """Windows of texts, at most `most` of each; their capacities and steps are int64 [batch].
+
+    Returns:
+      The text of each window, its first token and its length, int64 [W]; its tokens, counted in the
+      whole batch, int64 [W, (length)]; and the number that each text needs, int64 [batch].
+    """
+    total = texts.row_lengths()
+    needed = 1 + tf.maximum(total - capacity + step - 1, 0) // step
+    number = tf.ragged.range(needed if most is None else tf.minimum(needed, most))
+    row = number.value_rowids()
+    start = number.flat_values * tf.gather(step, row)
+    length = tf.minimum(tf.gather(total, row) - start, tf.gather(capacity, row))
+    first = tf.gather(texts.row_starts(), row) + start
+    return row, start, length, tf.ragged.range(first, first + length), needed
 
 
 def cut_into_windows(
@@ -235,28 +219,10 @@ def cut_into_windows(
       The windows of all texts; the number of the text of each, int64 [windows]; and whether texts
       are cut, bool [batch].
     """
-    capacity = tf.cast(max_seq_length - tokenizer.overhead[0], tf.int64)
-    step = capacity - capacity // 4
-    total = text.row_lengths()
-    needed = 1 + tf.maximum(total - capacity + step - 1, 0) // step
-    count = tf.minimum(needed, most)
-    number = tf.ragged.range(count)
-    row = number.value_rowids()
-    start = number.flat_values * step
-    length = tf.minimum(tf.gather(total, row) - start, capacity)
-    position, token = _tokens(text, row, start, length)
-    ids = position.with_flat_values(tf.gather(text.flat_values, token))
-    return pack(tokenizer, ids, None, max_seq_length), row, needed > most
-
-
-def _first_maximum(
-    score: tf.Tensor, window: tf.Tensor, token: tf.Tensor, tokens: tf.Tensor
-) -> tf.Tensor:
-    """Returns whether a window is the first in which its token has the highest score."""
-    count = tf.size(tokens, tf.int64)
-    highest = tf.gather(tf.math.unsorted_segment_max(score, token, count), token)
-    candidate = tf.where(score == highest, window, window.dtype.max)
-    return window == tf.gather(tf.math.unsorted_segment_min(candidate, token, count), token)
+    capacity = tf.fill([text.nrows()], tf.cast(max_seq_length - tokenizer.overhead[0], tf.int64))
+    row, _, _, token, needed = _windows(text, capacity, capacity - capacity // 4, most)
+    packed = pack(tokenizer, tf.gather(text.flat_values, token), None, max_seq_length)
+    return packed, row, needed > most
 
 
 class Runs(NamedTuple):

@@ -4,48 +4,56 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+import tensorflow as tf
+
 from pipelines.common import files, json_files
 from pipelines.common.errors import InputError
+from pipelines.tokenizers import byte_bpe_words, sentencepiece, wordpiece
 from pipelines.tokenizers.base import Tokenizer
 from pipelines.tokenizers.bpe import BPETokenizer
-from pipelines.tokenizers.bpe_vocabulary import BPEVocabulary
+from pipelines.tokenizers.bpe_vocabulary import BPEVocabulary, ByteBPEVocabulary
 from pipelines.tokenizers.byte_bpe import ByteBPETokenizer
-from pipelines.tokenizers.byte_bpe_vocabulary import ByteBPEVocabulary
 from pipelines.tokenizers.hugging_face import TokenizerFiles
-from pipelines.tokenizers.sentencepiece import SentencePieceTokenizer
+from pipelines.tokenizers.hugging_face_rules import ALGORITHMS
 from pipelines.tokenizers.sentencepiece_vocabulary import SentencePieceVocabulary
 from pipelines.tokenizers.vocabulary import ChosenSettings, TokenizerSettings, Vocabulary
 from pipelines.tokenizers.whole_words import WordTokenizer, WordVocabulary
-from pipelines.tokenizers.wordpiece import WordPieceTokenizer
 from pipelines.tokenizers.wordpiece_vocabulary import WordPieceVocabulary
 
 
 class TokenizerKind(NamedTuple):
-    """The classes of an algorithm; a tokenizer is made from a vocabulary and its settings."""
+    """An algorithm: its vocabulary (files, special tokens, settings, learning) and functions."""
 
     vocabulary: type[Vocabulary]
-    tokenizer: Callable[..., Tokenizer]
+    tokenizer: Callable[..., Tokenizer]  # of a vocabulary and settings
+    # The words of texts that a vocabulary is learned from, string [words], by settings.
+    split_words: Callable[..., tf.Tensor]
 
 
 KINDS = {
-    "wordpiece": TokenizerKind(WordPieceVocabulary, WordPieceTokenizer),
-    "bpe": TokenizerKind(BPEVocabulary, BPETokenizer),
-    "byte_bpe": TokenizerKind(ByteBPEVocabulary, ByteBPETokenizer),
-    "sentencepiece": TokenizerKind(SentencePieceVocabulary, SentencePieceTokenizer),
-    "word": TokenizerKind(WordVocabulary, WordTokenizer),
+    kind.vocabulary.kind: kind
+    for kind in (
+        TokenizerKind(WordPieceVocabulary, wordpiece.WordPieceTokenizer, wordpiece.split_words),
+        TokenizerKind(BPEVocabulary, BPETokenizer, wordpiece.split_words),
+        TokenizerKind(ByteBPEVocabulary, ByteBPETokenizer, byte_bpe_words.split_words),
+        TokenizerKind(
+            SentencePieceVocabulary, sentencepiece.SentencePieceTokenizer, sentencepiece.split_words
+        ),
+        TokenizerKind(WordVocabulary, WordTokenizer, wordpiece.split_words),
+    )
 }
 SETTINGS = "tokenizer_config.json"  # in the folders of models
 
 
 def find(folder: str) -> Vocabulary | None:
     """Returns the vocabulary of a folder, or None; raises InputError if there are several."""
-    found = [
-        kind.vocabulary
-        for kind in KINDS.values()
-        if any(files.gfile.exists(f"{folder}/{name}") for name in kind.vocabulary.marker_files)
-    ]
+
+    def is_there(kind: type[Vocabulary]) -> bool:
+        return any(files.gfile.exists(f"{folder}/{name}") for name in kind.marker_files)
+
+    found = [kind.vocabulary for kind in KINDS.values() if is_there(kind.vocabulary)]
     if len(found) > 1:
-        names = " and ".join(vocabulary.files[0] for vocabulary in found)
+        names = " and ".join(kind.files[0] for kind in found)
         raise InputError(f"{folder}: has {names}; remove what is not of the model.")
     return found[0].load(folder) if found else None
 
@@ -73,9 +81,8 @@ def make(
     Raises:
       InputError: the vocabulary cannot tokenize anything.
     """
-    chosen = vocabulary.resolve(settings or {})
     try:
-        return KINDS[vocabulary.kind].tokenizer(vocabulary, **chosen)
+        return KINDS[vocabulary.kind].tokenizer(vocabulary, **(settings or {}))
     except InputError as error:
         raise InputError(f"{place}: {error}" if place else str(error)) from error
 
@@ -89,10 +96,10 @@ def read_settings(folder: str) -> TokenizerSettings | None:
     kind = values.get("kind", "wordpiece")
     if kind not in KINDS:
         raise InputError(f"{name}: kind is {kind!r}; known are {', '.join(KINDS)}.")
-    known = KINDS[kind].vocabulary.setting_types
+    usual = KINDS[kind].vocabulary.usual
     for key in values.keys() - {"kind"}:
-        if type(values[key]) is not known.get(key):
-            names = ", ".join(f"{name} ({type.__name__})" for name, type in known.items())
+        if key not in usual or type(values[key]) is not type(usual[key]):
+            names = ", ".join(f"{name} ({type(value).__name__})" for name, value in usual.items())
             raise InputError(f"{name}: {key} is {values[key]!r}; known are {names}.")
     return values
 
@@ -105,25 +112,21 @@ def load_tokenizer(path: str, chosen: Mapping[str, bool] | None = None) -> Token
     """
     vocabulary = load(path)
     vocabulary.check_settings(chosen or {}, path)
-    settings = {**_kept_settings(path, vocabulary), **(chosen or {})}
-    return make(vocabulary, settings, path)
-
-
-def _kept_settings(path: str, vocabulary: Vocabulary) -> TokenizerSettings:
-    """Returns the settings beside the files of a vocabulary, ours or those of Hugging Face."""
     folder, name = os.path.split(path)
     if name not in vocabulary.files:
         folder = path
     theirs = TokenizerFiles(folder or ".")
-    values = theirs.config
-    if not (values or theirs.fast) or vocabulary.kind == "word":  # which is ours alone
-        return {}
-    ours = {"kind"}.union(*(kind.vocabulary.setting_types for kind in KINDS.values()))
-    is_ours = values.get("kind", "wordpiece") == vocabulary.kind and None not in values.values()
-    if values and values.keys() <= ours and is_ours:
-        return read_settings(folder or ".") or {}
-    theirs.check_class(vocabulary.kind)
-    return theirs.settings(vocabulary)
+    settings: TokenizerSettings = {}
+    if vocabulary.kind in ALGORITHMS and (theirs.config or theirs.fast):
+        ours = {"kind"}.union(*(kind.vocabulary.usual for kind in KINDS.values()))
+        kinds = (vocabulary.kind, vocabulary.resolve({}).get("kind"))  # it may be unstated
+        is_ours = theirs.config.get("kind") in kinds and None not in theirs.config.values()
+        if theirs.config and theirs.config.keys() <= ours and is_ours:
+            settings = read_settings(theirs.path) or {}
+        else:
+            theirs.check_class(vocabulary.kind)
+            settings = theirs.settings(vocabulary)
+    return make(vocabulary, {**settings, **(chosen or {})}, path)
 
 
 def all_files() -> tuple[str, ...]:

@@ -1,30 +1,107 @@
 """The tokenizer of ALBERT as TensorFlow operations: SentencePiece after a normalization.
 
-Ids equal those of google-research/albert (tokenization.py): a piece of a digit and a comma, such as
-"▁1999,", is encoded again without its comma.
+Ids equal those of google-research/albert (tokenization.py), whose steps are:
+
+1. white space becomes single spaces;
+2. if accents are stripped: decompose (NFKD), remove characters of a non-zero combining class;
+3. if uncased: lower-case;
+4. SentencePiece;
+5. a piece of a digit and a comma, such as "▁1999,", is encoded again without its comma.
+
+Quotes (`` and '') stay as they are, as there; transformers replaces them by ".
 """
 
+import functools
 import re
+import string
+import sys
+import unicodedata
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 import tensorflow_text as tf_text
 
-from pipelines.tokenizers import byte_bpe_words, byte_ranges
+from pipelines.tokenizers import byte_bpe_words, byte_ranges, unicode_tables
 from pipelines.tokenizers.base import IdsWithOffsets, Pieces, Tokenizer
-from pipelines.tokenizers.sentencepiece_normalizer import PieceNormalizer
-from pipelines.tokenizers.sentencepiece_vocabulary import (
-    ROLES,
-    SPACE,
-    SentencePieceVocabulary,
-)
+from pipelines.tokenizers.sentencepiece_vocabulary import SPACE, SentencePieceVocabulary
+from pipelines.tokenizers.unicode_tables import character_class
 
 _PLAIN = re.compile(r"[\t\n\r -~]*")
-# A piece of these characters alone continues a word (google-research/albert, `_is_start_piece_sp`).
-_WITHIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
+_PLAIN_SPACE = r"[\t-\r\x1c- ]+"
+# A piece of these characters alone continues a word (`_is_start_piece_sp` of ALBERT's program).
 _SIGNS = frozenset('!"#$%&()*+,-./:;?@[\\]^_`{|}~€£')
+_WITHIN = _SIGNS | frozenset(string.ascii_letters)
+
+
+class PieceNormalizer(tf.Module):
+    """Steps 1 to 3; arguments as in `wordpiece.Normalizer`."""
+
+    def __init__(self, lower_case: bool, strip_accents: bool):
+        super().__init__(name="normalizer")
+        self.lower_case, self.strip_accents = lower_case, strip_accents
+        self._space = unicode_tables.white_space()
+        self._combining = _combining()
+        self._newer = _newer()
+
+    def __call__(self, texts: tf.Tensor | Sequence[str]) -> tf.Tensor:
+        """Normalizes string [batch] texts; bytes that are not UTF-8 are removed."""
+        texts = tf.convert_to_tensor(texts, tf.string)
+        rows = tf.where(~tf.strings.regex_full_match(texts, r"[\x00-\x7f]*"))
+        others = tf.gather_nd(texts, rows)
+        others = tf.strings.unicode_transcode(others, "UTF-8", "UTF-8", errors="ignore")
+        others = self.characters(_single_spaces(others, f"{self._space}+"))
+        texts = _single_spaces(texts, _PLAIN_SPACE)
+        if self.lower_case:
+            texts = tf.strings.lower(texts)
+        return tf.tensor_scatter_nd_update(texts, rows, others)
+
+    def characters(self, texts: tf.Tensor) -> tf.Tensor:
+        """Normalizes string [batch] texts, except for white space."""
+        if self.strip_accents:
+            if self._newer:
+                texts = tf.strings.regex_replace(texts, self._newer, unicode_tables.UNASSIGNED)
+            texts = tf_text.normalize_utf8(texts, "NFKD")
+            texts = tf.strings.regex_replace(texts, self._combining, "")
+        return unicode_tables.lower(texts) if self.lower_case else texts
+
+    def original_offsets(
+        self, texts: tf.Tensor, starts: tf.RaggedTensor, ends: tf.RaggedTensor
+    ) -> tuple[tf.RaggedTensor, tf.RaggedTensor]:
+        """Maps byte offsets in normalized texts to byte offsets in the original texts.
+
+        A removed mark belongs to the character before it; of a run of white space between words,
+        the first character becomes the space.
+        """
+        characters, offsets = tf.strings.unicode_split_with_offsets(texts, "UTF-8", errors="ignore")
+        flat, text = characters.flat_values, characters.value_rowids()
+        is_space = tf.strings.regex_full_match(flat, self._space)
+        visible = tf.concat([[0], tf.cumsum(tf.cast(~is_space, tf.int64))], 0)
+        before = visible[1:] - tf.gather(tf.gather(visible, characters.row_starts()), text)
+        after = tf.gather(tf.gather(visible, characters.row_limits()), text) - visible[1:]
+        follows_space = tf.concat([[False], is_space[:-1]], 0)
+        between = is_space & ~follows_space & (before > 0) & (after > 0)
+        lengths = tf.cast(tf.strings.length(self.characters(flat)), tf.int64)
+        is_mark = (lengths == 0) & ~is_space
+        lengths = tf.where(is_space, tf.cast(between, tf.int64), lengths)
+        return byte_ranges.to_original(texts, offsets, lengths, is_mark, starts, ends)
+
+
+def _single_spaces(texts: tf.Tensor, space: str) -> tf.Tensor:
+    texts = tf.strings.regex_replace(texts, space, " ")
+    return tf.strings.regex_replace(texts, "^ | $", "")
+
+
+_normalizer = functools.cache(PieceNormalizer)  # created once per process
+
+
+def split_words(
+    texts: Sequence[str], *, lower_case: bool, strip_accents: bool, **_: Any
+) -> tf.Tensor:
+    """Returns the words of texts after steps 1 to 3, split at white space, string [words]."""
+    words = tf.strings.split(_normalizer(lower_case, strip_accents)(texts), " ").flat_values
+    return tf.boolean_mask(words, words != "")
 
 
 class SentencePieceTokenizer(Tokenizer):
@@ -34,54 +111,42 @@ class SentencePieceTokenizer(Tokenizer):
 
     Args:
       vocabulary: the model of SentencePiece.
-      lower_case: whether text is lower-cased.
-      strip_accents: whether text is decomposed (NFKD) and combining characters are removed.
-      kind: kind of the vocabulary, as in the settings.
+      settings: `lower_case` and `strip_accents`, which decide steps 2 and 3.
     """
 
-    def __init__(
-        self,
-        vocabulary: SentencePieceVocabulary,
-        *,
-        lower_case: bool = True,
-        strip_accents: bool = True,
-        kind: str = SentencePieceVocabulary.kind,
-    ):
-        settings = {"lower_case": lower_case, "strip_accents": strip_accents}
-        super().__init__(vocabulary, vocabulary.resolve(settings))
-        self._lower_case = lower_case
+    def __init__(self, vocabulary: SentencePieceVocabulary, **settings: Any):
+        super().__init__(vocabulary, **settings)
+        lower_case, strip_accents = (bool(self.all_settings[name]) for name in vocabulary.usual)
         self._normalize = PieceNormalizer(lower_case, strip_accents)
         self._pieces = tf_text.SentencepieceTokenizer(vocabulary.model, out_type=tf.int32)
         tokens = vocabulary.tokens
-        self.begins_word = np.array([_begins_word(token) for token in tokens])
+        begin = (t.startswith((SPACE, "<")) or t in _SIGNS or not set(t) <= _WITHIN for t in tokens)
+        self.begins_word = np.array(list(begin))
+        self.begins_word[list(self.special_ids)] = True
         parts = [_parts(vocabulary, index) for index in range(len(tokens))]
         # In functions, so that tf.Module does not track them.
         self._parts = lambda: parts
         self._has_parts = np.array([len(part) > 1 for part in parts])
-        flat = [index for part in parts for index in part]
-        splits = np.cumsum([0, *map(len, parts)])
+        self._part_ids = np.array([index for part in parts for index in part], np.int32)
+        self._part_splits = np.cumsum([0, *map(len, parts)], dtype=np.int64)
+        sizes = [[len(vocabulary.bytes_of(tokens[index])) for index in part] for part in parts]
         # Bytes of the parts of the same piece that follow.
-        sizes = [len(vocabulary.bytes_of(tokens[index])) for index in flat]
-        ends = np.repeat(np.cumsum([0, *sizes])[splits[1:]], np.diff(splits))
-        self._flat = np.array(flat, np.int32)
-        self._splits = splits.astype(np.int64)
-        self._behind = (ends - np.cumsum(sizes)).astype(np.int64)
-
-    def plain_ids(self, text: str) -> list[int] | None:
-        """Returns the ids of `tokenize` without TensorFlow, or None if the text is not ASCII."""
-        if not _PLAIN.fullmatch(text):
-            return None
-        text = " ".join(text.split())
-        vocabulary = self.vocabulary
-        assert isinstance(vocabulary, SentencePieceVocabulary)
-        found = vocabulary.processor.encode(text.lower() if self._lower_case else text)
-        parts = self._parts()
-        return [index for piece in found for index in parts[piece]]
+        behind = [sum(each[number:]) for each in sizes for number in range(1, len(each) + 1)]
+        self._behind = np.array(behind, np.int64)
 
     def tokenize(self, texts: tf.Tensor | Sequence[str]) -> tf.RaggedTensor:
         pieces = self._pieces.tokenize(self._normalize(texts))
         pieces = pieces.with_flat_values(tf.ensure_shape(pieces.flat_values, [None]))
-        return tf.cond(self._any_parts(pieces), lambda: self._divide(pieces)[0], lambda: pieces)
+        any_parts = tf.reduce_any(tf.gather(tf.constant(self._has_parts), pieces.flat_values))
+        return tf.cond(any_parts, lambda: self._divide(pieces)[0], lambda: pieces)
+
+    def _divide(self, pieces: tf.RaggedTensor) -> tuple[tf.RaggedTensor, tf.RaggedTensor]:
+        """Step 5: returns ids [batch, (parts)], and their places in the table [pieces, (parts)]."""
+        splits, index = tf.constant(self._part_splits), pieces.flat_values
+        places = tf.ragged.range(tf.gather(splits, index), tf.gather(splits, index + 1))
+        ids = tf.gather(tf.constant(self._part_ids), places.flat_values)
+        rows = tf.gather(places.row_splits, pieces.row_splits)
+        return byte_ranges.ragged(rows, ids)[0], places
 
     def tokenize_with_offsets(self, texts: tf.Tensor | Sequence[str]) -> IdsWithOffsets:
         """Returns ids and byte offsets.
@@ -96,20 +161,17 @@ class SentencePieceTokenizer(Tokenizer):
             each.with_flat_values(tf.ensure_shape(tf.cast(each.flat_values, kind), [None]))
             for each, kind in zip(found, (tf.int32, tf.int64, tf.int64), strict=True)
         )
-        ids, part = self._divide(pieces)
-        behind = tf.gather(tf.constant(self._behind), part.of_table)
-        first = part.number == 0
-        end = tf.gather(ends.flat_values, part.piece) - behind
-        start = tf.gather(starts.flat_values, part.piece)
-        start = tf.where(first, start, tf.concat([[0], end[:-1]], 0))
+        ids, places = self._divide(pieces)
+        piece, place = places.value_rowids(), tf.range(tf.size(places.flat_values, tf.int64))
+        is_first = place == tf.gather(places.row_starts(), piece)
+        end = tf.gather(ends.flat_values, piece)
+        end -= tf.gather(tf.constant(self._behind), places.flat_values)
+        start = tf.gather(starts.flat_values, piece)
+        start = tf.where(is_first, start, tf.concat([[0], end[:-1]], 0))
         is_space = byte_ranges.byte_at(normalized, ids.value_rowids(), start) == ord(" ")
         start += tf.cast(is_space & (end - start > 1), tf.int64)
-        characters, offsets = tf.strings.unicode_split_with_offsets(texts, "UTF-8", errors="ignore")
-        lengths, is_mark = self._normalize.lengths(characters)
-        starts, ends = byte_ranges.to_original(
-            texts, offsets, lengths, is_mark, ids.with_flat_values(start), ids.with_flat_values(end)
-        )
-        return ids, starts, ends
+        starts, ends = ids.with_flat_values(start), ids.with_flat_values(end)
+        return ids, *self._normalize.original_offsets(texts, starts, ends)
 
     def tokenize_by_word(self, texts: tf.Tensor | Sequence[str]) -> Pieces:
         """Splits texts into words as GPT-2 does, and each word into the pieces of its own."""
@@ -126,39 +188,19 @@ class SentencePieceTokenizer(Tokenizer):
         begins = tf.range(tf.size(word, tf.int64)) == tf.gather(ids.row_starts(), word)
         shift = tf.gather(first, word)
         splits = tf.gather(ids.row_splits, tf.searchsorted(kept, words.splits))
-        flat = (ids.flat_values, starts.flat_values + shift, ends.flat_values + shift, begins)
-        return Pieces(
-            *(tf.RaggedTensor.from_row_splits(values, splits, validate=False) for values in flat)
-        )
+        places = (starts.flat_values + shift, ends.flat_values + shift)
+        return Pieces(*byte_ranges.ragged(splits, ids.flat_values, *places, begins))
 
-    def _any_parts(self, pieces: tf.RaggedTensor) -> tf.Tensor:
-        return tf.reduce_any(tf.gather(tf.constant(self._has_parts), pieces.flat_values))
-
-    def _divide(self, pieces: tf.RaggedTensor) -> tuple[tf.RaggedTensor, "_Parts"]:
-        """Replaces each piece by its parts."""
-        splits = tf.constant(self._splits)
-        first = tf.gather(splits, pieces.flat_values)
-        places = tf.ragged.range(first, tf.gather(splits, pieces.flat_values + 1))
-        piece = places.value_rowids()
-        number = places.flat_values - tf.gather(first, piece)
-        flat = tf.gather(tf.constant(self._flat), places.flat_values)
-        rows = tf.gather(places.row_splits, pieces.row_splits)
-        divided = tf.RaggedTensor.from_row_splits(flat, rows, validate=False)
-        return divided, _Parts(piece, number, places.flat_values)
-
-
-class _Parts(NamedTuple):
-    """Where the parts of pieces come from, int64 [parts]."""
-
-    piece: tf.Tensor  # number of the piece
-    number: tf.Tensor  # of the part within its piece
-    of_table: tf.Tensor  # place in the table of parts
-
-
-def _begins_word(token: str) -> bool:
-    if token.startswith((SPACE, "<")) or token in ROLES.values() or token in _SIGNS:
-        return True
-    return not all(character in _WITHIN or character in _SIGNS for character in token)
+    def plain_ids(self, text: str) -> list[int] | None:
+        """Returns the ids of `tokenize` without TensorFlow, or None if the text is not ASCII."""
+        if not _PLAIN.fullmatch(text):
+            return None
+        text = " ".join(text.split())
+        vocabulary = self.vocabulary
+        assert isinstance(vocabulary, SentencePieceVocabulary)
+        found = vocabulary.processor.encode(text.lower() if self._normalize.lower_case else text)
+        parts = self._parts()
+        return [index for piece in found for index in parts[piece]]
 
 
 def _parts(vocabulary: SentencePieceVocabulary, index: int) -> list[int]:
@@ -170,3 +212,20 @@ def _parts(vocabulary: SentencePieceVocabulary, index: int) -> list[int]:
     if not piece.startswith(SPACE) and found[0].startswith(SPACE):
         found[0] = found[0][1:]
     return [processor.piece_to_id(part) for part in (*filter(None, found), ",")]
+
+
+@functools.cache
+def _combining() -> str:
+    """A class of the characters of a non-zero combining class."""
+    found = [c for c in range(sys.maxunicode + 1) if unicodedata.combining(chr(c))]
+    return character_class(np.array(found))
+
+
+@functools.cache
+def _newer() -> str:
+    """A class of the characters that only TensorFlow's Unicode tables decompose; "" if none."""
+    texts = [chr(c) for c in unicode_tables.of_categories("Cn")]
+    with tf.init_scope():
+        found = tf_text.normalize_utf8(tf.constant(texts), "NFKD").numpy()
+    differ = [ord(t) for t, f in zip(texts, found, strict=True) if f.decode() != t]
+    return character_class(np.array(differ)) if differ else ""

@@ -2,11 +2,11 @@
 
 import abc
 import collections
+import functools
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Self
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar, NamedTuple, Self
 
-import tensorflow as tf
 from absl import logging
 
 from pipelines.common import files, texts
@@ -17,6 +17,36 @@ TokenizerSettings = dict[str, bool | int | str]
 # Settings that a user chose; None or missing where nothing was chosen.
 ChosenSettings = Mapping[str, bool | int | str | None]
 UNUSED = "[unused line "  # begins the tokens of repeated and empty lines
+_BRACKETS = (("[", "]"), ("<", ">"))
+
+
+class SequenceForm(NamedTuple):
+    """The special tokens of a model, and how its sequences are made of segments."""
+
+    model: str  # for errors
+    roles: Mapping[str, str]  # special tokens: pad, unknown, start, separator, mask, perhaps end
+    separators: int = 1  # between two segments
+    framed: bool = True  # whether special tokens begin and end a single text
+    typed: bool = True  # whether the second segment has its own token type
+    starts_text: bool = True  # whether running text begins with the start token
+    mask_takes_space: bool = False  # whether a mask includes the white space before it
+
+
+def _roles(tokens: str) -> dict[str, str]:
+    return dict(zip(("pad", "unknown", "start", "separator", "mask"), tokens.split(), strict=True))
+
+
+BERT = SequenceForm("BERT", _roles("[PAD] [UNK] [CLS] [SEP] [MASK]"))
+ALBERT = SequenceForm("ALBERT", _roles("<pad> <unk> [CLS] [SEP] [MASK]"))
+ROBERTA = SequenceForm(
+    "RoBERTa", _roles("<pad> <unk> <s> </s> <mask>"), 2, typed=False, mask_takes_space=True
+)
+_END_OF_TEXT = dict.fromkeys(BERT.roles, "<|endoftext|>")  # the only special token, between texts
+GPT2 = SequenceForm("GPT-2", _END_OF_TEXT, framed=False, starts_text=False)
+# It has no mask, as its models read from left to right.
+_GPT = _roles("_pad_ <unk> _start_ _delimiter_ <unk>") | {"end": "_classify_"}
+GPT = SequenceForm("GPT", _GPT, starts_text=False)
+ELMO = SequenceForm("ELMo", _roles("<PAD> <UNK> <S> </S> <MASK>"), typed=False)
 
 
 class Vocabulary(abc.ABC):
@@ -29,31 +59,46 @@ class Vocabulary(abc.ABC):
     kind: ClassVar[str]  # name in `registry.KINDS`
     files: ClassVar[tuple[str, ...]]
     marker_files: ClassVar[tuple[str, ...]]  # files whose presence identifies the vocabulary
-    setting_types: ClassVar[Mapping[str, type]]  # of the tokenizer's settings, bool or int
-    roles: ClassVar[Mapping[str, str]]  # special tokens: pad, unknown, start, separator, mask, end
-    separators: ClassVar[int] = 1  # number of separators between two segments
-    framed: ClassVar[bool] = True  # whether special tokens begin and end a single text
-    typed: ClassVar[bool] = True  # whether the second segment has its own token type
-    mask_takes_space: ClassVar[bool] = False  # whether a mask includes the white space before it
+    # The first form counts, unless the vocabulary has the start token of another.
+    forms: ClassVar[tuple[SequenceForm, ...]]
+    usual: ClassVar[TokenizerSettings]  # all settings, with the values they have in most models
+    stored: ClassVar[tuple[str, ...]]  # those that are stored with any value, others if unusual
+    learned: ClassVar[Mapping[str, bool | None]]  # those that decide the words to learn from
     continuation_prefix: ClassVar[str] = ""  # between a text and the tokens that continue it
-    starts_text: ClassVar[bool] = True  # whether running text begins with the start token
 
     def __len__(self) -> int:
         return len(self.tokens)
 
-    def types(self, segments: int, settings: TokenizerSettings) -> int:
-        """Returns the number of token types in sequences of so many segments."""
-        return segments if settings.get("typed", self.typed) else 1
+    @functools.cached_property
+    def form(self) -> SequenceForm:
+        """The form of sequences, which the special tokens of the vocabulary show."""
+        found = (form for form in self.forms if form.roles["start"] in self.tokens)
+        return next(found, self.forms[0])
 
-    @staticmethod
-    def unusual(settings: ChosenSettings, usual: TokenizerSettings) -> TokenizerSettings:
-        """Returns the chosen settings among the usual ones that differ from those."""
-        chosen = {name: settings.get(name) for name in usual}
-        return {k: v for k, v in chosen.items() if v is not None and v != usual[k]}
+    @property
+    def roles(self) -> Mapping[str, str]:
+        """The special tokens by their roles."""
+        return self.form.roles
+
+    def check_special_tokens(self, place: str) -> None:
+        """Raises InputError if a special token is missing."""
+        missing = dict.fromkeys(token for token in self.roles.values() if token not in self.tokens)
+        if missing:
+            known = (
+                f"like {form.model}'s has {', '.join(dict.fromkeys(form.roles.values()))}"
+                for form in self.forms
+            )
+            raise InputError(
+                f"{place}: lacks {', '.join(missing)}; a vocabulary {', and one '.join(known)}."
+            )
 
     def id_of(self, role: str) -> int:
         """Returns the id of the special token of a role; without an end, it is the separator."""
         return self.tokens.index(self.roles.get(role) or self.roles["separator"])
+
+    def types(self, segments: int, settings: TokenizerSettings) -> int:
+        """Returns the number of token types in sequences of so many segments."""
+        return segments if settings.get("typed", self.form.typed) else 1
 
     @classmethod
     @abc.abstractmethod
@@ -66,29 +111,25 @@ class Vocabulary(abc.ABC):
         """Learns a vocabulary; equal counts give equal vocabularies.
 
         Args:
-          words: number of occurrences of each word that the splitter yields.
+          words: number of occurrences of each word that `TokenizerKind.split_words` yields.
           size: maximum number of tokens, special tokens included. There are fewer if the text does
             not have enough pieces or words.
           coverage: fraction of the characters of the text, counted as often as they occur, that
-            get a token; only WordPiece accepts a value below 1.
+            get a token; byte-level BPE and whole words accept 1 only.
 
         Raises:
           InputError: there are no words, or the size is too small.
         """
 
     @classmethod
-    @abc.abstractmethod
     def learning_settings(cls, chosen: Mapping[str, bool]) -> dict[str, bool | None]:
         """Returns all settings that decide the words to learn from, given the chosen ones.
 
         Raises:
           InputError: a setting does not suit this kind of vocabulary.
         """
-
-    @classmethod
-    @abc.abstractmethod
-    def splitter(cls, settings: Mapping[str, bool | None]) -> Callable[[list[str]], tf.Tensor]:
-        """Returns a function that can be pickled, from texts to their words, string [words]."""
+        cls._check_names(chosen, f"--kind={cls.kind}")
+        return {**cls.learned, **chosen}
 
     def save(self, folder: str, mark: str = "") -> tuple[str, ...]:
         """Writes the files, with `mark` before the name of each; returns their names."""
@@ -111,13 +152,33 @@ class Vocabulary(abc.ABC):
         """SHA-256 checksum of the contents of all files, in hexadecimal."""
         return hashlib.sha256(b"".join(self.contents())).hexdigest()
 
-    @abc.abstractmethod
-    def resolve(self, settings: ChosenSettings) -> TokenizerSettings:
+    def complete(self, chosen: ChosenSettings) -> TokenizerSettings:
         """Returns all settings of the tokenizer; the vocabulary decides those not chosen."""
+        given = {k: v for k, v in chosen.items() if k in self.usual and v is not None}
+        return self.usual | self._decided(given) | given
 
-    @abc.abstractmethod
+    def resolve(self, chosen: ChosenSettings) -> TokenizerSettings:
+        """Returns the settings as files store them: without those that have the usual value."""
+        found, usual = self.complete(chosen), self.complete({})
+        kept = {k: v for k, v in found.items() if k in self.stored or v != usual[k]}
+        return {"kind": self.kind, **kept} if "kind" in self.stored else kept
+
+    def _decided(self, chosen: TokenizerSettings) -> TokenizerSettings:
+        """Returns values of settings that follow from the vocabulary and the chosen ones."""
+        return {k: getattr(self.form, k) for k in ("framed", "typed") if k in self.usual}
+
     def check_settings(self, settings: ChosenSettings, place: str) -> None:
         """Raises InputError if chosen settings do not suit the vocabulary at `place`."""
+        self._check_names(settings, place)
+
+    @classmethod
+    def _check_names(cls, settings: ChosenSettings, place: str) -> None:
+        for name, value in settings.items():
+            if value is not None and name not in (*cls.usual, "kind"):
+                raise InputError(
+                    f"{place}: a tokenizer of kind {cls.kind} does not change text; leave out "
+                    f"--{name}."
+                )
 
     @abc.abstractmethod
     def text(self, pieces: Sequence[str]) -> str:
@@ -139,14 +200,26 @@ class Vocabulary(abc.ABC):
 class CasedVocabulary(Vocabulary):
     """A vocabulary for text that may be lower-cased, and stripped of accents."""
 
-    setting_types: ClassVar[Mapping[str, type]] = {"lower_case": bool, "strip_accents": bool}
+    usual: ClassVar[TokenizerSettings] = {"lower_case": True, "strip_accents": True}
+    stored: ClassVar[tuple[str, ...]] = ("lower_case", "strip_accents")
+    learned: ClassVar[Mapping[str, bool | None]] = {"lower_case": True, "strip_accents": None}
 
-    @property
-    @abc.abstractmethod
+    @functools.cached_property
     def is_cased(self) -> bool:
-        """Whether a token other than the special ones has a capital letter."""
+        """Whether a token other than the special ones ([MASK], <S>) has a capital letter."""
+        return any(
+            token != token.lower() and (token[0], token[-1]) not in _BRACKETS
+            for token in self.tokens
+        )
+
+    def _decided(self, chosen: TokenizerSettings) -> TokenizerSettings:
+        """Text is lower-cased if no token has capitals; accents are stripped if it is."""
+        lower_case = chosen.get("lower_case", not self.is_cased)
+        cases: TokenizerSettings = {"lower_case": lower_case, "strip_accents": lower_case}
+        return super()._decided(chosen) | cases
 
     def check_settings(self, settings: ChosenSettings, place: str) -> None:
+        super().check_settings(settings, place)
         if settings.get("lower_case") and self.is_cased:
             raise InputError(
                 f"{place}: the vocabulary has capital letters, which lower-cased text never has; "
@@ -178,10 +251,8 @@ def distinct(tokens: Sequence[str], place: str) -> tuple[str, ...]:
         *(place, "lines are" if len(unused) > 1 else "a line is"),
         texts.listed([f"{tokens[index]!r} on line {index + 1}" for index in unused], 5),
     )
-    found = list(tokens)
-    for index in unused:
-        found[index] = f"{UNUSED}{index + 1}]"
-    return tuple(found)
+    renamed = {index: f"{UNUSED}{index + 1}]" for index in unused}
+    return tuple(renamed.get(index, token) for index, token in enumerate(tokens))
 
 
 def check_ids(ids: Mapping[str, Any], place: str) -> None:

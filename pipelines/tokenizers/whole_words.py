@@ -7,20 +7,19 @@ they are, such as "U.S.", which would be split in a text.
 
 import collections
 from collections.abc import Mapping, Sequence
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import tensorflow as tf
 
 from pipelines.common.errors import InputError
 from pipelines.tokenizers.base import IdsWithOffsets
-from pipelines.tokenizers.vocabulary import ChosenSettings, TokenizerSettings
+from pipelines.tokenizers.vocabulary import ELMO, CasedVocabulary, SequenceForm, TokenizerSettings
 from pipelines.tokenizers.wordpiece import WordPieceTokenizer
 from pipelines.tokenizers.wordpiece_vocabulary import LinesVocabulary, learnable_words
 
 FILE = "words.txt"
-ROLES = {"pad": "<PAD>", "unknown": "<UNK>", "start": "<S>", "separator": "</S>", "mask": "<MASK>"}
-SPECIAL_TOKENS = tuple(ROLES.values())
-UNKNOWN_ID = SPECIAL_TOKENS.index(ROLES["unknown"])
+SPECIAL_TOKENS = tuple(ELMO.roles.values())
+UNKNOWN_ID = SPECIAL_TOKENS.index(ELMO.roles["unknown"])
 # Longer words are unknown; the characters beyond are too many for any model.
 LONGEST_WORD = 100
 
@@ -35,9 +34,13 @@ class WordVocabulary(LinesVocabulary):
     kind: ClassVar[str] = "word"
     files: ClassVar[tuple[str, ...]] = (FILE,)
     marker_files: ClassVar[tuple[str, ...]] = (FILE,)
-    roles: ClassVar[Mapping[str, str]] = ROLES
-    typed: ClassVar[bool] = False
-    learned_lower_case: ClassVar[bool] = False
+    forms: ClassVar[tuple[SequenceForm, ...]] = (ELMO,)
+    usual: ClassVar[TokenizerSettings] = {
+        **LinesVocabulary.usual,
+        "max_characters_per_word": LONGEST_WORD,
+    }
+    stored: ClassVar[tuple[str, ...]] = (*CasedVocabulary.stored, "kind")
+    learned: ClassVar[Mapping[str, bool | None]] = {"lower_case": False, "strip_accents": None}
 
     def __post_init__(self, name: str):
         if self.tokens[: len(SPECIAL_TOKENS)] != SPECIAL_TOKENS:
@@ -65,9 +68,6 @@ class WordVocabulary(LinesVocabulary):
             raise InputError(f"the corpus has no words of at most {LONGEST_WORD} characters.")
         return cls((*SPECIAL_TOKENS, *known[:room]))
 
-    def resolve(self, settings: ChosenSettings) -> TokenizerSettings:
-        return {"kind": self.kind, **super().resolve(settings)}
-
     def text(self, pieces: Sequence[str]) -> str:
         return " ".join(pieces)
 
@@ -79,32 +79,11 @@ class WordTokenizer(WordPieceTokenizer):
     >>> WordTokenizer(WordVocabulary(tokens)).tokenize(["It rained, yesterday."]).to_list()
     [[5, 6, 1, 1, 7]]
 
-    Words of texts longer than LONGEST_WORD characters are unknown.
-
-    Args:
-      vocabulary: the words.
-      lower_case: whether text is lower-cased.
-      strip_accents: whether letters lose their accents; None: the value of `lower_case`.
-      kind: "word", as in the settings.
+    Words of texts longer than LONGEST_WORD characters are unknown. Settings are those of WordPiece.
     """
 
-    # No word of a text has a control character, so nothing continues one.
-    suffix: ClassVar[str] = "\x02"
-
-    def __init__(
-        self,
-        vocabulary: WordVocabulary,
-        *,
-        lower_case: bool = False,
-        strip_accents: bool | None = None,
-        kind: str = WordVocabulary.kind,
-    ):
-        super().__init__(
-            vocabulary,
-            lower_case=lower_case,
-            strip_accents=strip_accents,
-            max_characters_per_word=LONGEST_WORD,
-        )
+    def __init__(self, vocabulary: WordVocabulary, **settings: Any):
+        super().__init__(vocabulary, **settings)
         words = vocabulary.tokens[len(SPECIAL_TOKENS) :]
         numbers = tf.range(len(SPECIAL_TOKENS), len(vocabulary.tokens))
         self._table = tf.lookup.StaticHashTable(

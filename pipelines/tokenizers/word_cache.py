@@ -68,7 +68,13 @@ class WordCache:
             )
             if words > known:
                 bounds = self._bounds[:, known:words].tolist()
-                self._learn([data[start:end] for start, end in zip(*bounds, strict=True)])
+                try:
+                    more, ends = self._tokenize([data[a:b] for a, b in zip(*bounds, strict=True)])
+                except BaseException:
+                    self._forget()  # the words have numbers already
+                    raise
+                self._splits = np.concatenate([self._splits, ends[1:] + len(self._ids)])
+                self._ids = np.concatenate([self._ids, more])
             ids, ends = _expand(self._found[:count], self._splits, self._ids)
             found.append((ids, ends + total))
             total += len(ids)
@@ -76,15 +82,6 @@ class WordCache:
                 self._forget()
         ids, splits = map(np.concatenate, zip(*found, strict=True))
         return ids, splits
-
-    def _learn(self, words: list[bytes]) -> None:
-        try:
-            ids, splits = self._tokenize(words)
-        except BaseException:
-            self._forget()  # the words have numbers already
-            raise
-        self._splits = np.concatenate([self._splits, splits[1:] + len(self._ids)])
-        self._ids = np.concatenate([self._ids, ids])
 
 
 def _kinds(separators: np.ndarray) -> np.ndarray:
@@ -162,20 +159,15 @@ def _end_of_word(data, position, kinds, separators):
             position += _ONE
         if kinds[data[position]] != _LEAD:
             return position
-        size, point = _character(data, position)
+        # A character of two bytes or three.
+        byte, second = np.int64(data[position]), np.int64(data[position + _ONE]) & 0x3F
+        size, point = np.uint64(2), (byte & 0x1F) << 6 | second
+        if byte >= 0xE0:
+            third = np.int64(data[position + _ONE + _ONE]) & 0x3F
+            size, point = np.uint64(3), (byte & 0xF) << 12 | second << 6 | third
         if separators[point]:
             return position + size if position == start else position
         position += size
-
-
-@compiled
-def _character(data, position):
-    """Returns the number of bytes, two or three, and the code point of a character."""
-    byte, second = np.int64(data[position]), np.int64(data[position + _ONE]) & 0x3F
-    if byte < 0xE0:
-        return np.uint64(2), (byte & 0x1F) << 6 | second
-    third = np.int64(data[position + _ONE + _ONE]) & 0x3F
-    return np.uint64(3), (byte & 0xF) << 12 | second << 6 | third
 
 
 @compiled

@@ -7,6 +7,7 @@ processor that is named beside them only.
 """
 
 import dataclasses
+import functools
 import glob
 import hashlib
 import json
@@ -30,7 +31,7 @@ from pipelines.corpus import reader as corpora
 from pipelines.corpus.reader import ReadOptions
 from pipelines.pretraining import example_writer
 from pipelines.pretraining.settings import ExampleSettings, Objective
-from pipelines.tokenizers import learning, registry, wordpiece_vocabulary
+from pipelines.tokenizers import learning, registry, wordpiece
 from pipelines.tokenizers.wordpiece import WordPieceTokenizer
 from pipelines.tokenizers.wordpiece_vocabulary import WordPieceVocabulary
 from tests.bert_tf import exported, labelled_data
@@ -105,7 +106,7 @@ def _learn(paths: tuple[str, str], folder: pathlib.Path) -> str:
     words = learning.count_words(
         found,
         ReadOptions(),
-        wordpiece_vocabulary.WordSplitter(True, False),
+        functools.partial(wordpiece.split_words, lower_case=True, strip_accents=False),
         sample_bytes=1 << 30,
         seed=0,
     )

@@ -92,7 +92,7 @@ class TextTask(SequencesTask):
             )
             columns = self.sequence_columns(packed, np.bincount(row.numpy()))
         else:
-            packed, lengths = packing.pack_texts(tokenizer, first, second, self.max_seq_length)
+            packed, lengths = tokenizer.pack_texts(first, second, self.max_seq_length)
             columns = packed_columns(packed)
             cut = lengths > self.max_seq_length
         if have_labels(examples):

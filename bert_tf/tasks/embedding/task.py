@@ -134,8 +134,8 @@ class Embedding(SequencesTask):
     def features(self, examples: Examples, tokenizer: Tokenizer) -> Features:
         """A row for each example: its texts one after the other, and the length of each."""
         texts = [self._texts(example) for example in examples]
-        packed, lengths = packing.pack_texts(
-            tokenizer, [text for row in texts for text in row], None, self.max_seq_length
+        packed, lengths = tokenizer.pack_texts(
+            [text for row in texts for text in row], None, self.max_seq_length
         )
         columns = self.sequence_columns(packed, np.array(list(map(len, texts))))
         if have_labels(examples):

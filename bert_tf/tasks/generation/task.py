@@ -97,7 +97,7 @@ class Generation(Task):
 
         def pack(texts: Sequence[str], most: int) -> tuple[packing.Packed, int]:
             """The packed texts, and how many of them were cut."""
-            packed, lengths = packing.pack_texts(tokenizer, texts, None, most)
+            packed, lengths = tokenizer.pack_texts(texts, None, most)
             return packed, int((lengths.numpy() > most).sum())
 
         most = self.max_seq_length

@@ -2,28 +2,21 @@
 
 import os
 from collections.abc import Callable
-from typing import Any, TypedDict
+from typing import Any
 
 from bert_tf.models.config import BertConfig
 from bert_tf.weights.bundle import Bundle
 from pipelines.common import files, json_files
 from pipelines.common.errors import InputError
-from pipelines.tokenizers import bpe_files
-from pipelines.tokenizers.byte_bpe_vocabulary import ByteBPEVocabulary, GPT2Vocabulary
-from pipelines.tokenizers.hugging_face import (
-    CONFIG,
-    FAST,
-    LONGEST_WORD,
-    TokenizerFiles,
-    merges_of,
-)
-from pipelines.tokenizers.hugging_face_rules import TEXT_ROLES
+from pipelines.tokenizers import bpe_vocabulary
+from pipelines.tokenizers.bpe_vocabulary import ByteBPEVocabulary
+from pipelines.tokenizers.hugging_face import CONFIG, FAST, TokenizerFiles
+from pipelines.tokenizers.hugging_face_rules import LONGEST_WORD, TEXT_ROLES
 from pipelines.tokenizers.sentencepiece_vocabulary import SentencePieceVocabulary
-from pipelines.tokenizers.vocabulary import TokenizerSettings, Vocabulary, check_ids, in_order
+from pipelines.tokenizers.vocabulary import TokenizerSettings, Vocabulary, in_order
 from pipelines.tokenizers.wordpiece_vocabulary import (
     FILE,
     MAX_CHARACTERS_PER_WORD,
-    ROLES,
     WordPieceVocabulary,
 )
 
@@ -32,7 +25,7 @@ _SPACE = "add_prefix_space"
 _ROLES_OF_TEXTS = TEXT_ROLES | {"bos_token": "start", "eos_token": "separator"}
 _GPT_ROLES = {"pad_token": "pad", "unk_token": "unknown", "eos_token": "separator"}
 _GPT2_ROLES = _GPT_ROLES | {"bos_token": "start"}
-_SPECIAL = {*ByteBPEVocabulary.roles.values(), *GPT2Vocabulary.roles.values()}  # of BPE
+_SPECIAL = {token for form in ByteBPEVocabulary.forms for token in form.roles.values()}  # of BPE
 # A mask that includes the space before it.
 _MASK_AFTER_SPACE = {
     "__type": "AddedToken",
@@ -42,10 +35,6 @@ _MASK_AFTER_SPACE = {
     "normalized": False,
     "special": True,
 }
-
-
-class _WithVocab(TypedDict):
-    vocab: dict[str, Any]
 
 
 def read(
@@ -91,7 +80,7 @@ def write(model: Bundle, folder: str) -> None:
     found: dict[str, Any]
     tokens: dict[str, Any]
     if vocabulary.kind == "byte_bpe":
-        framed = settings.get("framed", vocabulary.framed)
+        framed = settings.get("framed", vocabulary.form.framed)
         kind = "RobertaTokenizer" if framed else "GPT2Tokenizer"
         found = {"tokenizer_class": kind, _SPACE: settings[_SPACE]}
         roles = _ROLES_OF_TEXTS if framed else _GPT2_ROLES
@@ -128,9 +117,9 @@ def write(model: Bundle, folder: str) -> None:
         longest = settings.get("max_characters_per_word", MAX_CHARACTERS_PER_WORD)
         if longest != LONGEST_WORD:
             found["max_input_chars_per_word"] = longest  # which transformers does not read
-        if not settings.get("typed", vocabulary.typed):
+        if not settings.get("typed", vocabulary.form.typed):
             found["model_input_names"] = ["input_ids", "attention_mask"]
-        tokens = {name: ROLES[role] for name, role in TEXT_ROLES.items()}
+        tokens = {name: vocabulary.roles[role] for name, role in TEXT_ROLES.items()}
     length = {"model_max_length": model.config.max_seq_length}
     json_files.write(f"{folder}/{CONFIG}", found | length | tokens)
 
@@ -151,20 +140,10 @@ def _read_wordpiece(theirs: TokenizerFiles, vocab_size: int) -> WordPieceVocabul
         tokens = WordPieceVocabulary.load(path).tokens
         ids = {token: index for index, token in enumerate(tokens)}
     elif theirs.fast:
-        # The library strips white space, which is a token of Google's Chinese vocabulary.
-        stored = _ids(theirs, "wordpiece").items()
-        ids = {WordPieceVocabulary.token_of(token) or "\u2028": number for token, number in stored}
+        ids = theirs.ids("wordpiece")
     else:
         return None
     return WordPieceVocabulary(_with_added(ids, name, theirs, vocab_size), path)
-
-
-def _ids(theirs: TokenizerFiles, kind: str) -> dict[str, int]:
-    """The ids in the vocabulary of tokenizer.json, without added tokens."""
-    name = f"{theirs.path}/{FAST}"
-    ids = json_files.check(theirs.model(kind), _WithVocab, f"{name}: model")["vocab"]
-    check_ids(ids, name)
-    return ids
 
 
 def _with_added(
@@ -182,13 +161,13 @@ def _with_added(
 def _read_bpe(theirs: TokenizerFiles, vocab_size: int) -> Vocabulary | None:
     path, name = theirs.path, f"{theirs.path}/{FAST}"
     if files.gfile.exists(f"{path}/{ByteBPEVocabulary.files[0]}"):
-        tokens, merges, name = bpe_files.read(path)
+        tokens, merges, name = bpe_vocabulary.read(path)
         ids = {token: index for index, token in enumerate(tokens)}
     elif theirs.fast:
-        ids, merges = _ids(theirs, "bpe"), merges_of(theirs.model("bpe"), name)
+        ids, merges = theirs.ids("bpe"), theirs.merges("bpe")
     else:
         return None
-    return ByteBPEVocabulary.of(_with_added(ids, name, theirs, vocab_size), merges, name)
+    return bpe_vocabulary.of(_with_added(ids, name, theirs, vocab_size), merges, name)
 
 
 def _read_sentencepiece(theirs: TokenizerFiles, vocab_size: int) -> SentencePieceVocabulary | None:

@@ -19,11 +19,10 @@ from bert_tf.objectives.denoising import Denoising
 from bert_tf.objectives.left_to_right import LeftToRight
 from bert_tf.serving.predictor import Predictor
 from pipelines.tokenizers import registry
-from pipelines.tokenizers.byte_bpe_vocabulary import (
+from pipelines.tokenizers.bpe_vocabulary import (
     BYTE_LETTERS,
     END_OF_TEXT,
     ByteBPEVocabulary,
-    GPT2Vocabulary,
 )
 from tests import commands
 from tests.bert_tf import exported
@@ -137,7 +136,7 @@ def _run(program, export, folder, requests):
 def test_cpp_writes_the_texts_that_python_writes(program, name, tmp_path):
     config = BertConfig.named(name, vocab_size=270, max_position_embeddings=50)
     model = randomize((LeftToRight if config.causal else Denoising)(config), 5)
-    vocabulary = GPT2Vocabulary((*BYTE_LETTERS, END_OF_TEXT), ())
+    vocabulary = ByteBPEVocabulary((*BYTE_LETTERS, END_OF_TEXT), ())
     if config.num_decoder_layers:
         vocabulary = ByteBPEVocabulary(
             ("<s>", "<pad>", "</s>", "<unk>", *BYTE_LETTERS, "<mask>"), ()

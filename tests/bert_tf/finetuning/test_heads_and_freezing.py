@@ -324,7 +324,7 @@ def _same_mood(folder):
 def _packed(model, first, second):
     """The inputs of the encoder."""
     tokenizer = weights.read(model).tokenizer()
-    return packing.padded(tokenizer, packing.pack_texts(tokenizer, first, second, 40)[0])
+    return packing.padded(tokenizer, tokenizer.pack_texts(first, second, 40)[0])
 
 
 def test_a_gpt_reads_pairs_whose_order_means_nothing_in_both_orders(tmp_path):

@@ -14,11 +14,11 @@ from bert_tf.models.config import BertConfig
 from bert_tf.objectives.left_to_right import LeftToRight
 from pipelines.common.errors import InputError
 from pipelines.tokenizers import registry
-from pipelines.tokenizers.byte_bpe_vocabulary import BYTE_LETTERS, END_OF_TEXT, GPT2Vocabulary
+from pipelines.tokenizers.bpe_vocabulary import BYTE_LETTERS, END_OF_TEXT, ByteBPEVocabulary
 from tests.bert_tf.models.user_models import randomize
 
 LENGTH = 24
-VOCABULARY = GPT2Vocabulary((*BYTE_LETTERS, END_OF_TEXT), ())
+VOCABULARY = ByteBPEVocabulary((*BYTE_LETTERS, END_OF_TEXT), ())
 
 
 @pytest.fixture(scope="module")

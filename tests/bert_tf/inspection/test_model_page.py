@@ -21,7 +21,7 @@ from bert_tf.weights import formats
 from bert_tf.weights.bundle import Bundle, parameter_shapes
 from pipelines.common.errors import InputError
 from pipelines.labelled.features import FeatureColumn
-from pipelines.tokenizers import packing, registry
+from pipelines.tokenizers import registry
 from pipelines.tokenizers.wordpiece_vocabulary import SPECIAL_TOKENS, WordPieceVocabulary
 from tests.bert_tf.exported import MAX_LENGTH, TEXTS
 from tests.tiny import tiny_config
@@ -74,7 +74,7 @@ def test_sequences_are_those_of_packing(folders):
     tokenizer = weights.read(folders["pretrained"]).tokenizer()
     for first, second in zip(TEXTS, reversed(TEXTS), strict=True):
         for most in (8, 24, 500):
-            packed, _ = packing.pack_texts(tokenizer, [first], [second], most)
+            packed, _ = tokenizer.pack_texts([first], [second], most)
             found = tokens.pack(tokenizer, (first, second), most)
             assert found.ids.tolist() == packed.word_ids.to_list()[0]
             assert found.types.tolist() == packed.type_ids.to_list()[0]
@@ -279,11 +279,11 @@ def test_attributions_are_the_integral_of_finite_differences(folders):
 @pytest.fixture(scope="module")
 def byte_model(tmp_path_factory):
     """A RoBERTa of random weights whose tokens are bytes."""
-    from pipelines.tokenizers import byte_bpe_vocabulary
+    from pipelines.tokenizers import bpe_vocabulary
 
-    letters = byte_bpe_vocabulary.BYTE_LETTERS
-    tokens = (*byte_bpe_vocabulary.SPECIAL_TOKENS, *letters)
-    vocabulary = byte_bpe_vocabulary.ByteBPEVocabulary(tokens, ())
+    letters = bpe_vocabulary.BYTE_LETTERS
+    tokens = (*bpe_vocabulary.SPECIAL_TOKENS, *letters)
+    vocabulary = bpe_vocabulary.ByteBPEVocabulary(tokens, ())
     config = tiny_config(
         len(tokens), num_hidden_layers=1, type_vocab_size=1, model_type="roberta", position_offset=2
     )

@@ -8,8 +8,12 @@ import tensorflow as tf
 
 from bert_tf.models import orders
 from pipelines.tokenizers import packing, registry
-from pipelines.tokenizers.bpe_vocabulary import BPEVocabulary
-from pipelines.tokenizers.byte_bpe_vocabulary import BYTE_LETTERS, END_OF_TEXT, GPT2Vocabulary
+from pipelines.tokenizers.bpe_vocabulary import (
+    BYTE_LETTERS,
+    END_OF_TEXT,
+    BPEVocabulary,
+    ByteBPEVocabulary,
+)
 
 
 @pytest.mark.parametrize("kind", ["wordpiece", "bpe", "gpt2"])
@@ -17,13 +21,13 @@ def test_the_other_order_is_that_of_packing_the_second_text_first(vocab_path, ki
     tokenizer = registry.load_tokenizer(vocab_path)
     if kind != "wordpiece":
         learned = BPEVocabulary.learn(Counter({word.encode(): 9 for word in "abcdef"}), 20)
-        gpt2 = GPT2Vocabulary((*BYTE_LETTERS, END_OF_TEXT), ())
+        gpt2 = ByteBPEVocabulary((*BYTE_LETTERS, END_OF_TEXT), ())
         tokenizer = registry.make({"bpe": learned, "gpt2": gpt2}[kind])
     pairs = [("a b c d", "e"), ("a", "b c d e f"), ("", "a b"), ("a b", ""), ("", "")]
 
     def inputs(texts):
         first, second = zip(*texts, strict=True)
-        return packing.padded(tokenizer, packing.pack_texts(tokenizer, first, second, 20)[0])
+        return packing.padded(tokenizer, tokenizer.pack_texts(first, second, 20)[0])
 
     there, back = inputs(pairs), inputs([(b, a) for a, b in pairs])
     found = orders.both(there)

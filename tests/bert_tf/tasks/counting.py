@@ -54,8 +54,8 @@ class Counting(Task):
     units = _MAX + 1
 
     def features(self, examples, tokenizer):
-        packed, _ = packing.pack_texts(
-            tokenizer, [example.text for example in examples], None, self.max_seq_length
+        packed, _ = tokenizer.pack_texts(
+            [example.text for example in examples], None, self.max_seq_length
         )
         columns = packed_columns(packed)
         if have_labels(examples):

@@ -22,7 +22,7 @@ from bert_tf.weights.bundle import Bundle
 from bert_tf.weights.formats import Format
 from bert_tf.weights.huggingface import sentence_transformers
 from pipelines.common.errors import InputError
-from pipelines.tokenizers.byte_bpe_vocabulary import (
+from pipelines.tokenizers.bpe_vocabulary import (
     BYTE_LETTERS,
     SPECIAL_TOKENS,
     ByteBPEVocabulary,

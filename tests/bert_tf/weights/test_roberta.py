@@ -15,7 +15,7 @@ from bert_tf.models.config import BertConfig
 from bert_tf.weights import bundle
 from bert_tf.weights.formats import Format
 from pipelines.common.errors import InputError
-from pipelines.tokenizers import byte_bpe_vocabulary, byte_bpe_words, registry
+from pipelines.tokenizers import bpe_vocabulary, byte_bpe_words, registry
 from pipelines.tokenizers.bpe_vocabulary import BPEVocabulary
 from pipelines.tokenizers.wordpiece_vocabulary import SPECIAL_TOKENS, WordPieceVocabulary
 from tests.tokenizers import library_byte_bpe, library_wordpiece
@@ -238,9 +238,7 @@ def test_formats_of_bert_only_refuse_it(tmp_path):
 def vocabulary():
     """A byte-level BPE with a few merges."""
     words = byte_bpe_words.split_words(["the word of the words, the other words"] * 9)
-    return byte_bpe_vocabulary.ByteBPEVocabulary.learn(
-        collections.Counter(words.numpy().tolist()), 270
-    )
+    return bpe_vocabulary.ByteBPEVocabulary.learn(collections.Counter(words.numpy().tolist()), 270)
 
 
 def with_vocabulary(vocabulary, settings):

@@ -19,14 +19,14 @@ from bert_tf.weights.bundle import Bundle
 from bert_tf.weights.huggingface import tokenizers as folders
 from pipelines.common.errors import InputError
 from pipelines.tokenizers import byte_bpe_words, registry
-from pipelines.tokenizers.bpe_vocabulary import BPEVocabulary
-from pipelines.tokenizers.byte_bpe_vocabulary import (
+from pipelines.tokenizers.bpe_vocabulary import (
     BYTE_LETTERS,
     END_OF_TEXT,
+    BPEVocabulary,
     ByteBPEVocabulary,
-    GPT2Vocabulary,
 )
-from pipelines.tokenizers.sentencepiece_vocabulary import ROLES, SentencePieceVocabulary
+from pipelines.tokenizers.sentencepiece_vocabulary import SentencePieceVocabulary
+from pipelines.tokenizers.vocabulary import ALBERT
 from pipelines.tokenizers.wordpiece_vocabulary import SPECIAL_TOKENS
 from tests.tokenizers import library_byte_bpe, library_wordpiece
 
@@ -54,7 +54,7 @@ def _roberta():
 
 
 def _gpt2():
-    vocabulary = GPT2Vocabulary((*BYTE_LETTERS, "he", END_OF_TEXT), (("h", "e"),))
+    vocabulary = ByteBPEVocabulary((*BYTE_LETTERS, "he", END_OF_TEXT), (("h", "e"),))
     return library_byte_bpe(vocabulary)
 
 
@@ -101,7 +101,7 @@ def _albert():
         pair="[CLS]:0 $A:0 [SEP]:0 $B:1 [SEP]:1",
         special_tokens=[(token, pieces.tokens.index(token)) for token in ("[CLS]", "[SEP]")],
     )
-    made.add_special_tokens(list(ROLES.values()))
+    made.add_special_tokens(list(ALBERT.roles.values()))
     return made
 
 
@@ -121,7 +121,9 @@ FOLLOWED = {
     "roberta": {("add_prefix_space", True), ("post_processor", "ByteLevel")},
     "gpt2": {("add_prefix_space", True), ("post_processor", None)},
     "gpt": {("lowercase", False), ("strip_accents", False)},
-    "albert": {("normalizer", "not lower-cased"), ("normalizer", "with accents")},
+    "albert": {
+        ("normalizer", "not lower-cased"), ("normalizer", "with accents"), ("normalizer", "single spaces"),
+    },
 }  # fmt: skip
 
 
@@ -213,6 +215,10 @@ def _variants(name, values):
             kept = [step for step in steps if step["type"] not in left_out]
             new = {"type": "Sequence", "normalizers": kept}
             yield ("normalizer", label), ("normalizer",), values | {"normalizer": new}
+        # Newer versions of transformers end with this step.
+        spaces = {"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": " "}
+        new = {"type": "Sequence", "normalizers": [*steps, spaces]}
+        yield ("normalizer", "single spaces"), ("normalizer",), values | {"normalizer": new}
 
 
 def _ours(kind, tokenizer):

@@ -7,7 +7,7 @@ import unicodedata
 import pytest
 import tokenizers
 
-from pipelines.tokenizers import byte_bpe_vocabulary as vocabulary
+from pipelines.tokenizers import bpe_vocabulary as vocabulary
 from pipelines.tokenizers import byte_bpe_words
 
 ALL_CODE_POINTS = [chr(c) for c in range(0x110000) if not 0xD800 <= c < 0xE000]

@@ -1,6 +1,7 @@
 """GPT's tokenizer against its rules in plain Python, with the merges of the tokenizers library."""
 
 import collections
+import json
 import random
 import sys
 import unicodedata
@@ -12,7 +13,6 @@ import tokenizers
 from pipelines.common.errors import InputError
 from pipelines.tokenizers import registry
 from pipelines.tokenizers.bpe_vocabulary import ADDED, END_OF_WORD, BPEVocabulary
-from pipelines.tokenizers.byte_bpe_vocabulary import GPT2Vocabulary
 from tests.pipelines.tokenizers.reference_tokenizer import basic_words, is_assigned
 from tests.real_data import data_of
 
@@ -93,6 +93,13 @@ def test_a_vocabulary_is_learned_the_same_again_and_comes_back(learned, tmp_path
     assert registry.find(str(tmp_path)) == learned
 
 
+def test_settings_beside_a_vocabulary_are_followed(learned, tmp_path):
+    learned.save(str(tmp_path))
+    settings = {"lower_case": True, "strip_accents": False}
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(settings))
+    assert registry.load_tokenizer(str(tmp_path)).settings == settings
+
+
 def test_rare_letters_may_be_unknown():
     counts = collections.Counter({b"aab": 100, b"abc": 1})
     found = BPEVocabulary.learn(counts, 30, 0.99)
@@ -132,7 +139,7 @@ def test_released_vocabularies_are_recognized():
     check_offsets(tokenizer, TEXTS)
     assert tokenizer.decode(tokenizer.tokenize(["Hello,  world"])) == ["hello , world"]
     gpt2 = registry.load(str(data_of("vocabs/gpt2")))
-    assert isinstance(gpt2, GPT2Vocabulary) and len(gpt2) == 50257
+    assert gpt2.form.model == "GPT-2" and len(gpt2) == 50257
     ids = registry.make(gpt2)(["Hello world"], ["Hi"])["input_word_ids"].numpy().tolist()
     assert ids == [[50256, 15496, 995, 50256, 17250, 50256]]
     alone = registry.make(gpt2)(["Hello", "", "Hello world"], max_seq_length=2)

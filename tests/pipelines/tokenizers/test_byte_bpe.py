@@ -8,10 +8,10 @@ import unicodedata
 import pytest
 import tokenizers
 
-from pipelines.tokenizers import byte_bpe_vocabulary as vocabulary
+from pipelines.tokenizers import bpe_vocabulary as vocabulary
 from pipelines.tokenizers import byte_bpe_words
+from pipelines.tokenizers.bpe_vocabulary import ByteBPEVocabulary
 from pipelines.tokenizers.byte_bpe import ByteBPETokenizer
-from pipelines.tokenizers.byte_bpe_vocabulary import ByteBPEVocabulary
 from tests.pipelines.tokenizers import byte_bpe_reference
 from tests.real_data import data_of
 

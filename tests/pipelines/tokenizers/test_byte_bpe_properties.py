@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.tokenizers import byte_bpe_vocabulary as vocabulary
+from pipelines.tokenizers import bpe_vocabulary as vocabulary
 from pipelines.tokenizers import byte_bpe_words
 from pipelines.tokenizers.byte_bpe import ByteBPETokenizer
 from tests import strategies

@@ -8,10 +8,10 @@ import pytest
 import tokenizers
 
 from pipelines.common.errors import InputError
-from pipelines.tokenizers import byte_bpe_vocabulary as vocabulary
+from pipelines.tokenizers import bpe_vocabulary as vocabulary
 from pipelines.tokenizers import byte_bpe_words
+from pipelines.tokenizers.bpe_vocabulary import ByteBPEVocabulary
 from pipelines.tokenizers.byte_bpe import ByteBPETokenizer
-from pipelines.tokenizers.byte_bpe_vocabulary import ByteBPEVocabulary
 from tests.pipelines.tokenizers import byte_bpe_reference
 
 
@@ -125,5 +125,7 @@ def test_learning_in_vain_is_refused(words, size, message):
 
 
 def test_settings_that_change_text_are_refused():
-    with pytest.raises(InputError, match="--kind=byte_bpe: byte-level BPE does not change text"):
+    with pytest.raises(
+        InputError, match="--kind=byte_bpe: a tokenizer of kind byte_bpe does not change text"
+    ):
         ByteBPEVocabulary.learning_settings({"lower_case": True})

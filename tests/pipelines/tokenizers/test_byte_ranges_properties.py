@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from pipelines.tokenizers import byte_ranges
 from tests import strategies
+from tests.pipelines.tokenizers.test_byte_ranges import count_characters
 
 
 @st.composite
@@ -33,7 +34,7 @@ def _computed(function, case):
 def test_ranges_are_cut_and_counted(case):
     expected = [case[0][r].encode()[a:b].decode() for r, a, b in zip(*case[1:], strict=True)]
     assert [text.decode() for text in _computed(byte_ranges.cut, case)] == expected
-    found = _computed(byte_ranges.count_characters, case)
+    found = _computed(count_characters, case)
     assert found.tolist() == list(map(len, expected))
 
 

@@ -1,6 +1,7 @@
 """What learned vocabularies promise, whatever they are learned from."""
 
 import collections
+import functools
 
 import pytest
 from hypothesis import given
@@ -8,17 +9,21 @@ from hypothesis import strategies as st
 
 from pipelines.common.errors import InputError
 from pipelines.tokenizers import (
-    byte_bpe_vocabulary,
+    bpe_vocabulary,
     byte_bpe_words,
     registry,
     whole_words,
+    wordpiece,
     wordpiece_vocabulary,
 )
 from tests import strategies
 from tests.pipelines.tokenizers import reference_tokenizer
 
 _UNASSIGNED = "\U0010ffff"  # stands for all code points that are
-_SPLITTERS = {lower: wordpiece_vocabulary.WordSplitter(lower, lower) for lower in (False, True)}
+_SPLITTERS = {
+    lower: functools.partial(wordpiece.split_words, lower_case=lower, strip_accents=lower)
+    for lower in (False, True)
+}
 _TEXTS = st.lists(strategies.long_texts(), min_size=1, max_size=12)
 
 
@@ -110,9 +115,9 @@ def test_byte_bpe_keeps_to_its_size_and_spells_every_text(texts, size):
     counts = collections.Counter(byte_bpe_words.split_words(texts * 2).numpy().tolist())
     if not counts:
         with pytest.raises(InputError, match="no words"):
-            byte_bpe_vocabulary.ByteBPEVocabulary.learn(counts, size)
+            bpe_vocabulary.ByteBPEVocabulary.learn(counts, size)
         return
-    learned = byte_bpe_vocabulary.ByteBPEVocabulary.learn(counts, size)
+    learned = bpe_vocabulary.ByteBPEVocabulary.learn(counts, size)
     assert len(learned) <= size and len(set(learned.tokens)) == len(learned)
     assert {left + right for left, right in learned.merges} <= set(learned.tokens)
     tokenizer = registry.make(learned)

@@ -1,6 +1,7 @@
 """The vocabulary learner."""
 
 import collections
+import functools
 import json
 import pathlib
 
@@ -8,7 +9,7 @@ import pytest
 
 from pipelines.common.errors import InputError
 from pipelines.corpus import reader
-from pipelines.tokenizers import learning, registry, whole_words, wordpiece_vocabulary
+from pipelines.tokenizers import learning, registry, whole_words, wordpiece
 from pipelines.tokenizers.wordpiece_vocabulary import SPECIAL_TOKENS, WordPieceVocabulary
 from tests import commands, tokenizers
 
@@ -20,7 +21,7 @@ def counts(texts, tmp_path, **changes):
     return learning.count_words(
         reader.open_corpus(str(path), "sentences"),
         reader.ReadOptions(),
-        wordpiece_vocabulary.WordSplitter(True, strip_accents),
+        functools.partial(wordpiece.split_words, lower_case=True, strip_accents=strip_accents),
         **({"sample_bytes": 1 << 30, "seed": 0} | changes),
     )
 
@@ -185,7 +186,7 @@ def test_tokens_have_256_bytes_at_the_most(kind):
 def test_a_token_of_more_bytes_is_told_with_its_line(ending, tmp_path):
     vocabulary = registry.KINDS["word" if ending == "words.txt" else "wordpiece"].vocabulary
     path = tmp_path / ending
-    tokens = [*vocabulary.roles.values(), "a", "x" * 257]
+    tokens = [*vocabulary.forms[0].roles.values(), "a", "x" * 257]
     path.write_text("\n".join(tokens), "utf-8")
     with pytest.raises(InputError, match=f"{ending}: line 7: 'xxx.* has 257 bytes.*may have 256"):
         registry.load(str(path))

@@ -70,7 +70,7 @@ class NumberedTokenizer(Tokenizer):
     """
 
     def __init__(self, tokenizer: Tokenizer, with_places: bool = True):
-        super().__init__(tokenizer.vocabulary, tokenizer.settings)
+        super().__init__(tokenizer.vocabulary, **tokenizer.settings)
         self._with_places = with_places
         self.typed = True
         self.start_id, self.separator_id, self.end_id = START, SEPARATOR, END

@@ -5,9 +5,9 @@ import collections
 import numpy as np
 import pytest
 
-from pipelines.tokenizers import packing, registry
+from bert_tf.tasks.numbered import NumberedTokenizer
+from pipelines.tokenizers import registry
 from pipelines.tokenizers.bpe_vocabulary import BPEVocabulary
-from pipelines.tokenizers.numbered import NumberedTokenizer
 from pipelines.tokenizers.wordpiece_vocabulary import WordPieceVocabulary
 from tests.pipelines.tokenizers import byte_bpe_reference
 
@@ -30,8 +30,8 @@ def tokenizer(request, vocab_path):
 @pytest.mark.parametrize("max_seq_length", [8, 100])
 def test_numbers_are_packed_like_ids(tokenizer, max_seq_length):
     numbered = NumberedTokenizer(tokenizer)
-    numbers, _ = packing.pack_texts(numbered, TEXTS, SECOND, max_seq_length)
-    wanted, _ = packing.pack_texts(tokenizer, TEXTS, SECOND, max_seq_length)
+    numbers, _ = numbered.pack_texts(TEXTS, SECOND, max_seq_length)
+    wanted, _ = tokenizer.pack_texts(TEXTS, SECOND, max_seq_length)
     assert numbered.ids_of(numbers.word_ids.flat_values.numpy()).tolist() == (
         wanted.word_ids.flat_values.numpy().tolist()
     )
