@@ -47,22 +47,6 @@ class Combination(enum.StrEnum):
     WEIGHTED = "weighted"  # a weighted sum
 
 
-class VectorFormat(enum.StrEnum):
-    """Formats of vectors, named by their file endings."""
-
-    NPY = "npy"
-    JSONL = "jsonl"
-    TFRECORD = "tfrecord"
-
-
-class FeatureFormat(enum.StrEnum):
-    """Formats of features, named by their file endings; a folder of archives has none."""
-
-    NPZ = "npz"
-    JSONL = "jsonl"
-    TFRECORD = "tfrecord"
-
-
 class _LayersParser(NumberParser):
     """Parses numbers of layers separated by commas, or ALL as None."""
 
