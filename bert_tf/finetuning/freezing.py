@@ -9,11 +9,12 @@ are mapped into memory, so that a run needs only the rows of a batch in memory.
 import dataclasses
 import functools
 import hashlib
+import itertools
 import json
 import math
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -30,7 +31,7 @@ from bert_tf.vectors.extractor import FeatureExtractor
 from bert_tf.vectors.settings import FeatureSettings, Unit
 from bert_tf.vectors.tokenized import TokenizedTexts
 from bert_tf.weights import Bundle
-from pipelines.common import files, outputs
+from pipelines.common import files, outputs, texts
 from pipelines.common.errors import InputError
 from pipelines.labelled.features import FeatureColumn, Features, layer_name
 
@@ -124,7 +125,9 @@ def with_outputs(data: Sequence[TaskData], bundle: Bundle, cache: str) -> list[T
         name = hashlib.sha256(json.dumps(identity).encode()).hexdigest()[:_DIGITS]
         place = BlockOutput(f"{cache}/{task.name}/{_FOLDER}{name}", "finetune")
         shape = [len(layers), bundle.config.hidden_size]
-        parts = list(_blocks(splits, blocks.MAX_VALUES // math.prod(shape)))
+        max_tokens = blocks.MAX_VALUES // math.prod(shape)
+        pairs = texts.blocks(itertools.pairwise(splits), lambda x: x[1] - x[0], max_tokens)
+        parts = [np.array([*(start for start, _ in block), block[-1][1]]) for block in pairs]
         if not place.find(identity):
             logging.info(
                 "outputs of the frozen encoder: %s tokens, %d layers, %.2f GB, kept in %s",
@@ -183,16 +186,6 @@ class _LayerOutputs:
         block = int(np.searchsorted(self.first, tokens.start, "right")) - 1
         start = self.first[block]
         return self.arrays[block][tokens.start - start : tokens.stop - start, self.layer]
-
-
-def _blocks(splits: np.ndarray, max_tokens: int) -> Iterator[np.ndarray]:
-    """Yields the splits of as many sequences as have so many tokens, or of one sequence."""
-    start = 0
-    while start < len(splits) - 1:
-        end = int(np.searchsorted(splits, splits[start] + max_tokens, "right")) - 1
-        end = max(end, start + 1)
-        yield splits[start : end + 1]
-        start = end
 
 
 def _sequences(features: Features, splits: np.ndarray) -> TokenizedTexts:

@@ -102,7 +102,7 @@ class BlockOutput:
         if not files.gfile.exists(self.manifest):
             return None
         found = manifest.read_sealed(self.manifest, dict[str, Any])
-        if found.get("made_by") != self.command:
+        if "blocks" not in found:
             raise InputError(
                 f"{self.manifest}: is not of bert-tf {self.command}; name another file."
             )
@@ -139,7 +139,8 @@ class BlockOutput:
             made = [*(self.files() if self.ending else [path]), self.manifest]
             raise InputError(
                 f"{path}: is missing, damaged, or was changed since it was written. Copy it again; "
-                f"to make it again, remove {' '.join(made)} and run bert-tf {self.command} again."
+                f"to make it again, remove {' '.join(made)} and run bert-tf {found['made_by']} "
+                "again."
             )
 
     def files(self) -> list[str]:
@@ -158,6 +159,7 @@ class BlockOutput:
             what = f"what bert-tf {self.command} writes"
             outputs.check_folder(self.path, what, [MANIFEST, IDENTITY], anywhere=True)
         elif not files.gfile.exists(f"{self.folder}/{IDENTITY}"):
+            files.remove_tree(self._nameless)
             for path in self.files():
                 if files.gfile.exists(path):
                     raise InputError(
@@ -238,12 +240,21 @@ class BlockOutput:
         return found
 
     def clear(self) -> None:
-        """Removes the blocks of an output that is a file."""
+        """Removes the blocks of an output that is a file, if they are still there.
+
+        They lose their name first: a kill leaves all of them or none under it.
+        """
         if self.ending:
-            for path in files.matching(self.folder, "*"):
-                if not path.endswith(IDENTITY):  # the last: until then the folder is known as ours
-                    files.remove_tree(path)
+            files.remove_tree(self._nameless)
+            if "://" not in self.folder and os.path.exists(self.folder):
+                files.gfile.rename(self.folder, self._nameless)
+                files.remove_tree(self._nameless)
             files.remove_tree(self.folder)
+
+    @property
+    def _nameless(self) -> str:
+        """The folder of blocks that are being removed; one of `files.LEFT_BEHIND`."""
+        return f"{self.folder}-{0:08x}"
 
 
 @contextlib.contextmanager

@@ -233,7 +233,8 @@ class Embedder:
     Args:
       model: path of a model, in any format that `bert_tf.load` reads; or the model that
         `vectors.model.read` returned.
-      settings: the settings; the defaults are those of `bert-tf embed`.
+      settings: `EmbeddingSettings`, the defaults of which are those of `bert-tf embed`, or others
+        that make one vector for each text.
 
     Attributes:
       settings: the settings, with numbers in place of what was left to the model.
@@ -245,7 +246,7 @@ class Embedder:
       InputError: the model cannot be read, or lacks what the settings ask for.
     """
 
-    def __init__(self, model: str | ModelSource, settings: EmbeddingSettings | None = None):
+    def __init__(self, model: str | ModelSource, settings: FeatureSettings | None = None):
         self.extractor = FeatureExtractor(model, settings or EmbeddingSettings())
         self.max_seq_length = self.extractor.max_seq_length
         self.settings = dataclasses.replace(self.extractor.settings, layers=self.extractor.layers)

@@ -11,15 +11,6 @@ from pipelines.common.flag_types import Group, NumberParser
 from pipelines.common.settings import Settings, setting
 
 ALL = "all"
-# The fields of `EmbeddingSettings` that can be chosen, in the order of descriptions.
-_EMBEDDING_FIELDS = (
-    "pooling",
-    "normalize",
-    "layers",
-    "max_seq_length",
-    "batch_tokens",
-    "precision",
-)
 
 
 class Unit(enum.StrEnum):
@@ -151,6 +142,22 @@ class FeatureSettings(Settings):
             del found["normalize"]
         return found
 
+    @classmethod
+    def described(cls, values: Mapping[str, Any]) -> Self:
+        """The settings that `describe` described, as JSON values.
+
+        Raises:
+          InputError: a value is out of range.
+          TypeError: a setting is unknown, or has another type.
+        """
+        fields: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in values.items()
+        }
+        settings = cls(**fields)
+        settings.check()
+        return settings
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class EmbeddingSettings(FeatureSettings):
@@ -171,20 +178,3 @@ class EmbeddingSettings(FeatureSettings):
     word_pooling: str = dataclasses.field(default=WordPooling.FIRST, init=False)
     layer_weights: tuple[float, ...] | None = dataclasses.field(default=None, init=False)
     combine: str = dataclasses.field(default=Combination.CONCAT, init=False)
-
-    def describe(self) -> dict[str, Any]:
-        """The fields that can be chosen, as JSON values."""
-        found = Settings.describe(self)
-        return {name: found[name] for name in _EMBEDDING_FIELDS}
-
-    @classmethod
-    def described(cls, values: Mapping[str, Any]) -> Self:
-        """The settings that `describe` described.
-
-        Raises:
-          InputError: a value is out of range.
-          TypeError: a setting is unknown, or has another type.
-        """
-        settings = cls(**{**values, "layers": tuple(values["layers"])})
-        settings.check()
-        return settings

@@ -84,17 +84,11 @@ def feature_line(
     """
     numbers = np.round(values.astype(np.float64), _DECIMALS)
     numbers = numbers.reshape(len(values), len(layers), values.shape[-1])
-    columns = {name: row[name] for name in ("tokens", *_PLACES) if name in row}
-    cells = zip(*columns.values(), strict=True) if columns else [()]
+    columns = [name for name in ("tokens", *_PLACES) if name in row]
     units = [
-        {name.removesuffix("s"): cell for name, cell in zip(columns, about, strict=True)}
-        | {
-            "layers": [
-                {"index": layer, "values": vector}
-                for layer, vector in zip(layers, unit, strict=True)
-            ]
-        }
-        for about, unit in zip(cells, numbers.tolist(), strict=True)
+        {name.removesuffix("s"): row[name][unit] for name in columns}
+        | {"layers": [{"index": i, "values": x} for i, x in zip(layers, vectors, strict=True)]}
+        for unit, vectors in enumerate(numbers.tolist())
     ]
     about = {name: value for name, value in row.items() if name not in columns}
     return {"linex_index": number, **about, "features": units}

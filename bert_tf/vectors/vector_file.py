@@ -8,7 +8,7 @@ import numpy as np
 from bert_tf.vectors import blocks
 from bert_tf.vectors.blocks import ARRAY, EMBED, LINES, BlockOutput, Ending
 from bert_tf.vectors.extractor import MIN_NORM
-from bert_tf.vectors.settings import EmbeddingSettings
+from bert_tf.vectors.settings import FeatureSettings, Unit
 from bert_tf.vectors.text_rows import StoredText
 from pipelines.common import files
 from pipelines.common.errors import InputError
@@ -19,7 +19,7 @@ _VALUES = 1 << 22
 
 
 class VectorFile:
-    """Vectors that `bert-tf embed` has written: a file, or a folder of blocks.
+    """One vector for each text, as `bert-tf embed` has written them: a file, or a folder of blocks.
 
     A file of them is compared with its checksum before it is first read.
 
@@ -55,11 +55,15 @@ class VectorFile:
         self._verified: set[tuple[int, Ending]] = set()
         self.rows: int = sum(entry["rows"] for entry in found["blocks"])
         try:
-            self.model = found["model"]
-            (self.width,) = found["shape"]
-            self.settings = EmbeddingSettings.described(found["settings"])
+            self.model, (self.width,) = found["model"], found["shape"]
+            self.settings = FeatureSettings.described(found["settings"])
+            if self.settings.unit != Unit.TEXT:
+                raise ValueError(self.settings.unit)
         except (KeyError, TypeError, ValueError) as error:
-            raise InputError(f"{self.manifest}: is damaged; make the vectors again.") from error
+            raise InputError(
+                f"{self.manifest}: does not describe one vector for each text; make them with "
+                "bert-tf embed."
+            ) from error
 
     def blocks(self, start: int = 0, end: int | None = None) -> Iterator[np.ndarray]:
         """Yields the vectors of a range of rows in order, float32 [rows, width] at a time.

@@ -2,6 +2,7 @@
 
 import glob
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -57,3 +58,12 @@ def lines(path):
                 row[name] = [unit[key] for unit in units]
         found.append((values, row))
     return found
+
+
+def contents(folder):
+    """The bytes of all files in a folder, by their relative paths."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(Path(folder).rglob("*"))
+        if path.is_file()
+    }

@@ -17,7 +17,7 @@ from bert_tf.vectors.vector_file import VectorFile
 from pipelines.common import files, locks
 from pipelines.common.errors import InputError
 from pipelines.labelled.text_files import TextFile
-from tests.bert_tf.vectors.extracted import TEXTS, each_output, extract
+from tests.bert_tf.vectors.extracted import TEXTS, contents, each_output, extract
 from tests.bert_tf.vectors.kills import each_moment
 
 pytestmark = pytest.mark.more
@@ -45,14 +45,6 @@ def vectors(folders, texts, tmp_path):
         return f"{tmp_path}/{name}"
 
     return write
-
-
-def contents(folder):
-    return {
-        str(path.relative_to(folder)): path.read_bytes()
-        for path in sorted(Path(folder).rglob("*"))
-        if path.is_file()
-    }
 
 
 @each_output
@@ -225,7 +217,9 @@ def test_vectors_are_read_in_any_part(folders, vectors, monkeypatch, name):
     found = VectorFile(vectors(name))
     wanted = Embedder(folders["pretrained"])(TEXTS)
     assert (found.rows, found.width) == wanted.shape
-    assert found.settings == Embedder(folders["pretrained"]).extractor.settings
+    assert (
+        found.settings.describe() == Embedder(folders["pretrained"]).extractor.settings.describe()
+    )
     for start in range(6):
         for end in (None, *range(start, 6)):
             parts = list(found.blocks(start, end))
@@ -257,12 +251,13 @@ def test_readers_of_vectors_report_damage(vectors, tmp_path, name):
     described = json.loads(manifest.read_text())
     del described["sha256"]  # turns the check off
     for change, message in (
-        ({"model": None, "shape": None}, "is damaged; make the vectors again"),
+        ({"model": None, "shape": None}, "does not describe one vector for each text"),
+        ({"shape": [2, 32]}, "does not describe one vector for each text"),
         ({"shape": [33]}, "is not the array that"),
         ({"shape": [0]}, "is not the array that"),
-        ({"settings": {"pooling": "sum"}}, "is damaged; make the vectors again"),
+        ({"settings": {"unit": "text", "pooling": "sum"}}, "does not describe one vector"),
+        ({"settings": {"unit": "token"}}, "does not describe one vector for each text"),
         ({"blocks": [{"rows": 1}]}, "lacks the field shape"),
-        ({"made_by": "features"}, "is not of bert-tf embed"),
     ):
         manifest.write_text(json.dumps(described | change))
         with pytest.raises(InputError, match=message):

@@ -107,14 +107,14 @@ def test_mining_that_is_killed_at_any_moment_is_resumed(folders, tmp_path, monke
     moments = 0
     for folder in each_moment(mine, tmp_path):
         moments += 1
-        if folder.exists() and os.listdir(folder) == ["train.jsonl"]:  # killed when all was done
+        if (folder / "train.jsonl").exists() and not (folder / "train.jsonl.partial").exists():
+            with pytest.raises(InputError, match=r"train\.jsonl: exists; name another file"):
+                mine(folder)  # it was complete
             assert (folder / "train.jsonl").read_bytes() == whole
-            continue
-        assert mine(folder) == whole
+        else:
+            assert mine(folder) == whole
         assert os.listdir(folder) == ["train.jsonl"]
     assert moments > 20
-    with pytest.raises(InputError, match=r"train\.jsonl: exists; name another file"):
-        mine(tmp_path / "whole")
 
 
 def test_commands_from_pairs_to_neighbours_in_a_new_order(folders, tmp_path):

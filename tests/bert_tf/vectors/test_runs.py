@@ -11,8 +11,7 @@ from bert_tf.vectors.extractor import FeatureExtractor
 from bert_tf.vectors.settings import FeatureSettings
 from pipelines.labelled.text_files import TextFile, WordsFile
 from tests import commands
-from tests.bert_tf.vectors.extracted import TEXTS, each_output, extract, lines, read
-from tests.bert_tf.vectors.test_blocks import contents
+from tests.bert_tf.vectors.extracted import TEXTS, contents, each_output, extract, lines, read
 from tests.conftest import make_documents
 
 pytestmark = pytest.mark.more
