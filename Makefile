@@ -98,7 +98,7 @@ finetune: setup ## Fine-tune for a task: TASK=mrpc DATA=glue/MRPC INIT=model [MI
 predict: ## Predict for a file: MODEL=savedmodels/finetuned/mrpc INPUT=test.tsv
 generate: ## Continue a text: MODEL=savedmodels/gpt PROMPT='The function' [ARGS='--temperature=0.8']
 embed: ## Write vectors of texts: MODEL=savedmodels/pretrained INPUT=texts.txt OUT=vectors.npy
-features: ## Write features of tokens or words: MODEL=model INPUT=texts.txt OUT=features.tfrecord
+features: ## Write features of tokens or words: MODEL=model INPUT=texts.txt OUT=features.npy
 convert: ## Convert weights: INPUT=model OUT=folder [ARGS=--format=huggingface]
 export: ## Export a SavedModel: TASKS="mrpc squad2=folder pretrained"
 export-hub: ## Export the TF Hub pair of encoder and preprocessor: MODEL=savedmodels/pretrained

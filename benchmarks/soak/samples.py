@@ -19,15 +19,13 @@ import pyarrow as pa
 import pyarrow.ipc
 import pyarrow.parquet
 
-from bert_tf.vectors import formats, shards
-from bert_tf.vectors.block_writer import VECTORS, BlockWriter
-from bert_tf.vectors.settings import EmbeddingSettings, VectorFormat
-from bert_tf.vectors.storage import GrowingFiles
+from bert_tf.vectors import blocks
+from bert_tf.vectors.blocks import EMBED, BlockOutput
+from bert_tf.vectors.settings import EmbeddingSettings
 from bert_tf.vectors.vector_file import VectorFile
 from pipelines.common import json_files
 from pipelines.corpus import reader
 from pipelines.labelled import conll, squad, tables
-from pipelines.labelled.schema import TextExample
 from pipelines.labelled.source import Source
 from pipelines.tokenizers import registry
 
@@ -35,6 +33,7 @@ DIGITS = re.compile(rb"[0-9]+")
 _TEXTS = [f"Text {number} of a film, é. It has “two” sentences, 한국어." for number in range(9)]
 _ROWS = [{"id": n, "text": text, "label": "ab"[n % 2]} for n, text in enumerate(_TEXTS)]
 _WIDTH = 3
+_VECTORS = "vectors.npy"
 
 
 def _rows(path: str) -> list[Any]:
@@ -48,7 +47,7 @@ def _documents(path: str) -> list[Any]:
 
 
 def _vectors(path: str) -> list[Any]:
-    found = VectorFile(path)
+    found = VectorFile(path.removesuffix(".texts.jsonl").removesuffix(".json"))
     return [*found.blocks(), found.texts([found.rows - 1])]
 
 
@@ -68,7 +67,6 @@ class _Zstd:
 
 
 COMPRESSIONS: dict[str, Any] = {".gz": gzip, ".bz2": bz2, ".xz": lzma, ".zst": _Zstd}
-_ARCHIVES = {".xlsx": zipfile.ZIP_DEFLATED, ".npz": zipfile.ZIP_STORED}
 
 
 class Sample(NamedTuple):
@@ -79,7 +77,7 @@ class Sample(NamedTuple):
 
     def unpack(self, data: bytes) -> dict[str, bytes]:
         """The contents of an archive or a compressed file, by name."""
-        if self.path.suffix in _ARCHIVES:
+        if self.path.suffix == ".xlsx":
             with zipfile.ZipFile(io.BytesIO(data)) as archive:
                 return {name: archive.read(name) for name in archive.namelist()}
         module = COMPRESSIONS.get(self.path.suffix)
@@ -87,11 +85,11 @@ class Sample(NamedTuple):
 
     def pack(self, parts: Mapping[str, bytes]) -> bytes:
         """The bytes of the file with these contents."""
-        if self.path.suffix not in _ARCHIVES:
+        if self.path.suffix != ".xlsx":
             module = COMPRESSIONS.get(self.path.suffix)
             return module.compress(parts[""]) if module else parts[""]
         file = io.BytesIO()
-        with zipfile.ZipFile(file, "w", _ARCHIVES[self.path.suffix]) as archive:
+        with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
             for name, data in parts.items():
                 archive.writestr(name, data)
         return file.getvalue()
@@ -175,20 +173,8 @@ def _contents() -> dict[str, tuple[bytes, Callable[[str], object]]]:
         "rows.arrow": (arrow_file, _rows),
         "texts.arrow": (arrow_file, _documents),
         "stream.arrow": (arrow_stream, _rows),
-        "features.npz": (_shard(), _sums),
     }
     return plain | found | whole
-
-
-def _shard() -> bytes:
-    file = io.BytesIO()
-    values = np.ones([9, 2, _WIDTH], np.float32)
-    np.savez(file, values=values, row_splits=np.arange(10), rows=np.zeros(99, np.uint8))
-    return file.getvalue()
-
-
-def _sums(path: str) -> list[Any]:
-    return [array.sum() for array in shards.map_shard(path).values()]
 
 
 def _vocabulary() -> list[str]:
@@ -200,24 +186,24 @@ def _tokens(path: str) -> object:
     return registry.load(path)
 
 
-def _write_vectors(folder: Path, kind: VectorFormat) -> None:
-    folder.mkdir()
-    path = folder / f"vectors.{kind.value}"
+def _write_vectors(folder: Path) -> None:
     values = np.arange(len(_TEXTS) * _WIDTH, dtype=np.float32).reshape(-1, _WIDTH)
-    rows, settings = len(_TEXTS), EmbeddingSettings(layers=(1,), max_seq_length=9).describe()
-    storage = GrowingFiles(
-        str(path),
-        formats.vector_paths(kind, str(path)),
-        formats.vector_heads(kind, rows, _WIDTH),
-    )
-    model = {"encoder_sha256": "b", "tokenizer_sha256": "c"}
-    about = {"rows": rows, "width": _WIDTH, "input_sha256": "a", "model": model}
-    about |= {"settings": settings, "format": kind.value}
-    with BlockWriter(VECTORS, storage, f"{path}.json", about) as writer:
-        examples = [TextExample(str(n), "", text) for n, text in enumerate(_TEXTS)]
-        data = formats.encode_vectors(kind, examples, values)
-        writer.write(data, rows, {"cut": 0, "longest": 1, "empty": 0})
-        writer.finish()
+    place, shape = BlockOutput(f"{folder}/{_VECTORS}", EMBED), [len(_TEXTS), _WIDTH]
+    about = {
+        "made_by": EMBED,
+        "rows": len(_TEXTS),
+        "shape": shape[1:],
+        "model": {"encoder_sha256": "b", "tokenizer_sha256": "c"},
+        "settings": EmbeddingSettings(layers=(1,), max_seq_length=9).describe(),
+    }
+    with place.begun(about):
+        rows = [{"id": str(n), "text": text, "length": 9} for n, text in enumerate(_TEXTS)]
+        place.write(0, rows, values)
+        checksums = {
+            ending: place.publish(ending, blocks.pieces(place.block(0, ending)))
+            for ending in (blocks.LINES, blocks.ARRAY)
+        }
+        place.finish(about, [{"rows": len(rows), "shape": shape, "sha256": checksums}])
 
 
 def write(folder: Path) -> None:
@@ -229,15 +215,12 @@ def write(folder: Path) -> None:
     for name, (content, _) in _contents().items():
         (partial / name).mkdir(parents=True)
         (partial / name / name).write_bytes(content)
-    for kind in VectorFormat:
-        _write_vectors(partial / kind.value, kind)
+    _write_vectors(partial / _VECTORS)
     partial.rename(folder)
 
 
 def read(folder: Path) -> list[Sample]:
     """The samples of a folder."""
     found = [Sample(folder / name / name, read) for name, (_, read) in _contents().items()]
-    for kind in VectorFormat:
-        path = folder / kind.value / f"vectors.{kind.value}"
-        found += [Sample(path, _vectors), Sample(Path(f"{path}.json"), lambda p: _vectors(p[:-5]))]
-    return found
+    path = folder / _VECTORS / _VECTORS
+    return found + [Sample(Path(f"{path}{end}"), _vectors) for end in ("", ".json", ".texts.jsonl")]

@@ -2,7 +2,7 @@ r"""Writes a vector for each text of a file, with the encoder of a model.
 
   bert-tf embed --model=savedmodels/pretrained --input=texts.txt --output=vectors.npy
   bert-tf embed --model=all-MiniLM-L6-v2 --input=reviews.csv --columns=text=review \
-      --output=vectors.jsonl --normalize --max_seq_length=256
+      --output=vectors.npy --normalize --max_seq_length=256
 
 The model is any that `convert` reads, fine-tuned or not. The input has one text per line (also
 empty ones), or is a table (.tsv, .csv, .jsonl, .parquet, .xlsx); row n of the output is its nth
@@ -11,8 +11,8 @@ text. Run the same command again to resume a run that was stopped. `neighbours` 
 
 from absl import flags
 
-from bert_tf.commands.flag_texts import HEADER_HELP, TEXT_COLUMNS_HELP
-from bert_tf.vectors.settings import EmbeddingSettings, VectorFormat
+from bert_tf.commands.flag_texts import HEADER_HELP, OUTPUT_HELP, TEXT_COLUMNS_HELP
+from bert_tf.vectors.settings import EmbeddingSettings
 from pipelines.commands.shared_flags import EncodingFlags
 from pipelines.common import command_line, flag_types
 from pipelines.common.texts import counted
@@ -23,14 +23,7 @@ _MODEL = flags.DEFINE_string(
 _INPUT = flags.DEFINE_string(
     "input", None, "File of texts; may be compressed (.gz, .bz2, .xz, .zst).", required=True
 )
-_OUTPUT = flag_types.define_path("output", None, "File to write.", required=True)
-_FORMAT = flags.DEFINE(
-    flag_types.ChoiceParser(VectorFormat),
-    "format",
-    None,
-    "Format to write: NumPy, JSON Lines, or TFRecords of tf.Example. Not given: by the ending of "
-    "--output.",
-)
+_OUTPUT = flag_types.define_path("output", None, OUTPUT_HELP, required=True)
 _COLUMNS = flags.DEFINE_list("columns", [], TEXT_COLUMNS_HELP)
 _HEADER = flags.DEFINE_bool("header", None, HEADER_HELP)
 _ENCODING = EncodingFlags()
@@ -46,9 +39,9 @@ def main() -> None:
     columns = command_line.pairs(_COLUMNS.value, "--columns")
     source = TextFile(_INPUT.value, columns, _HEADER.value, _ENCODING.value)
     model = _MODEL.value.rstrip("/")
-    found, known = run.embed_file(model, source, _OUTPUT.value, settings, _FORMAT.value)
+    found, known = run.write(model, source, _OUTPUT.value, settings)
     if known:
         print(f"{_OUTPUT.value}: exists; nothing to do.")
         return
     vectors = counted(found["rows"], "vector")
-    print(f"{_OUTPUT.value}: {vectors} of {counted(found['width'], 'number')}")
+    print(f"{_OUTPUT.value}: {vectors} of {counted(found['shape'][0], 'number')}")

@@ -1,6 +1,6 @@
 r"""Writes features of the tokens, words or texts of a file: hidden states of an encoder.
 
-  bert-tf features --model=savedmodels/pretrained --input=texts.txt --output=features.tfrecord
+  bert-tf features --model=savedmodels/pretrained --input=texts.txt --output=features.jsonl
   bert-tf features --model=bert-base-cased --input=eng.train.conll --output=features \
       --unit=word --layers=-4,-3,-2,-1 --combine=concat
 
@@ -12,8 +12,8 @@ was stopped.
 
 from absl import flags
 
-from bert_tf.commands.flag_texts import FEATURE_COLUMNS_HELP, HEADER_HELP
-from bert_tf.vectors.settings import FeatureFormat, FeatureSettings
+from bert_tf.commands.flag_texts import FEATURE_COLUMNS_HELP, HEADER_HELP, OUTPUT_HELP
+from bert_tf.vectors.settings import FeatureSettings
 from pipelines.commands.shared_flags import EncodingFlags
 from pipelines.common import command_line, flag_types
 from pipelines.common.errors import InputError
@@ -28,15 +28,7 @@ _INPUT = flags.DEFINE_string(
     "File of texts or words; may be compressed (.gz, .bz2, .xz, .zst).",
     required=True,
 )
-_OUTPUT = flag_types.define_path("output", None, "File or folder to write.", required=True)
-_FORMAT = flags.DEFINE(
-    flag_types.ChoiceParser(FeatureFormat),
-    "format",
-    None,
-    "Format to write: a folder of NumPy archives, JSON Lines as extract_features writes them, "
-    "or TFRecords of tf.Example. Not given: by the ending of --output; a name without one is a "
-    "folder.",
-)
+_OUTPUT = flag_types.define_path("output", None, OUTPUT_HELP, required=True)
 _COLUMNS = flags.DEFINE_list("columns", [], FEATURE_COLUMNS_HELP)
 _HEADER = flags.DEFINE_bool("header", None, HEADER_HELP)
 _ENCODING = EncodingFlags()
@@ -82,7 +74,7 @@ def main() -> None:
             labelled=True,
         )
     model = _MODEL.value.rstrip("/")
-    found, known = run.extract_file(model, source, _OUTPUT.value, settings, _FORMAT.value)
+    found, known = run.write(model, source, _OUTPUT.value, settings)
     if known:
         print(f"{_OUTPUT.value}: exists; nothing to do.")
         return

@@ -49,6 +49,11 @@ FEATURE_COLUMNS_HELP = (
     "of pairs; label; id; for files of words, words and tags, by number if there is one word per "
     "line (words=1,tags=4). Not given: usual names."
 )
+OUTPUT_HELP = (
+    "What to write: a .npy file, with the texts next to it; a .jsonl file, as extract_features of "
+    "google-research/bert writes it; or a folder of .npy and .jsonl files, if the name has no "
+    "ending."
+)
 HEADER_HELP = "Whether the first line of a table names its columns. Not given: it is detected."
 LABEL_MAP_HELP = (
     "Names of labels, such as 1=World,2=Sports; or a file with a label, a tab and its name per "

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from bert_tf.vectors.neighbours import Neighbours
     from pipelines.labelled.schema import TextExample
 
-_VECTORS = flags.DEFINE_string("vectors", None, "File that `bert-tf embed` wrote.", required=True)
+_VECTORS = flags.DEFINE_string(
+    "vectors", None, "File or folder that `bert-tf embed` wrote.", required=True
+)
 _MODEL = flags.DEFINE_string(
     "model", None, "The model that the vectors were made with.", required=True
 )
@@ -47,8 +49,8 @@ _RERANK = flags.DEFINE_string(
 _INDEX = flags.DEFINE_bool(
     "index",
     False,
-    "Search an index of faiss beside the vectors, which is made once: faster for many queries, and "
-    "may miss some neighbours.",
+    "Search an index of faiss next to the vectors, which is made once: faster for many queries, "
+    "and may miss some neighbours.",
 )
 _JSON = flags.DEFINE_bool("json", False, "Print a line of JSON for each query.")
 _COLUMNS = flags.DEFINE_list("columns", [], TEXT_COLUMNS_HELP)

@@ -1,9 +1,7 @@
 """Features of tokens and words, and vectors of texts: hidden states (paper, section 5.3)."""
 
 import dataclasses
-import math
-import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,7 +27,6 @@ from pipelines.labelled import bucketing
 from pipelines.labelled.schema import TextExample, WordsExample
 from pipelines.tokenizers.packing import MODEL_INPUTS
 
-BLOCK = 1 << 24  # maximum number of values of a block, unless it is one text
 MIN_NORM = 1e-12  # the norm of shorter vectors, for normalization
 _SHOWN = 40  # characters of a text in a message
 Progress = Callable[[int], Any]
@@ -151,56 +148,42 @@ class FeatureExtractor:
         return self._rows([WordsExample("", "", tuple(words)) for words in sentences])
 
     def _rows(self, examples: Sequence[Example]) -> list[TextFeatures]:
-        blocks = self.blocks(examples)
-        return [block.row(index) for block in blocks for index in range(len(block))]
+        if not examples:
+            return []
+        block = self.extract(examples)
+        return [block.row(index) for index in range(len(block))]
 
-    def blocks(
-        self,
-        examples: Sequence[Example],
-        start: int = 0,
-        progress: Progress | None = None,
-        max_values: int | None = None,
-    ) -> Iterator[FeatureBlock]:
-        """Yields the features of texts in blocks.
+    def extract(
+        self, examples: Sequence[Example], progress: Progress | None = None
+    ) -> FeatureBlock:
+        """The features of texts and pairs of texts, or of sentences of words; at least one.
 
         Args:
-          examples: texts and pairs of texts, or sentences of words.
-          start: the first text to compute, which must begin a block; the blocks are the same.
+          examples: the texts.
           progress: called with the number of texts of each batch that is done.
-          max_values: maximum number of values of a block, unless it is one text; None: BLOCK.
 
         Raises:
           InputError: the model has no second segment.
         """
-        if not examples:
-            return
         if any(isinstance(each, TextExample) and each.text_b is not None for each in examples):
             segments = self._tokenizer.types(2)
             self._encoder.config.check_segments(segments, "the text")
         unit = Unit(self.settings.unit)
         texts = tokenized.tokenize(self._tokenizer, examples, self.max_seq_length, unit)
-        for rows in texts.blocks((max_values or BLOCK) // math.prod(self.shape)):
-            if rows.start >= start:
-                yield self._extract(texts, rows, progress)
+        values = self.compute(texts, progress)
+        return FeatureBlock(values, texts.unit_splits, texts.units, texts.uncut)
 
-    def _extract(
-        self, texts: TokenizedTexts, rows: range, progress: Progress | None
-    ) -> FeatureBlock:
-        """The features of a range of texts."""
-        part = slice(rows.start, rows.stop)
-        splits = texts.unit_splits[rows.start : rows.stop + 1]
-        start, end = splits[0], splits[-1]
-        values = np.empty([end - start, *self.shape], np.float32)
+    def compute(self, texts: TokenizedTexts, progress: Progress | None = None) -> np.ndarray:
+        """The features of the units of tokenized texts, float32 [units, *shape]."""
+        values = np.empty([texts.unit_splits[-1], *self.shape], np.float32)
         mean = self.settings.word_pooling == WordPooling.MEAN
-        for batch in bucketing.batches_by_tokens(texts.lengths[part], self.settings.batch_tokens):
-            chosen = batch + rows.start
-            outputs = self._run(*texts.batch(chosen)).numpy()
-            places, found = texts.pooled(chosen, outputs, mean)
-            values[places - start] = found
+        for batch in bucketing.batches_by_tokens(texts.lengths, self.settings.batch_tokens):
+            outputs = self._run(*texts.batch(batch)).numpy()
+            places, found = texts.pooled(batch, outputs, mean)
+            values[places] = found
             if progress:
                 progress(len(batch))
-        units = None if texts.units is None else texts.units.cut(start, end)
-        return FeatureBlock(values, splits - start, units, texts.uncut[part])
+        return values
 
     def _outputs(self, ids: tf.Tensor, mask: tf.Tensor, types: tf.Tensor) -> tf.Tensor:
         """Features, float32 [tokens, *shape], of encoder inputs; of texts [batch, *shape].
@@ -250,7 +233,8 @@ class Embedder:
     Args:
       model: path of a model, in any format that `bert_tf.load` reads; or the model that
         `vectors.model.read` returned.
-      settings: the settings; the defaults are those of `bert-tf embed`.
+      settings: `EmbeddingSettings`, the defaults of which are those of `bert-tf embed`, or others
+        that make one vector for each text.
 
     Attributes:
       settings: the settings, with numbers in place of what was left to the model.
@@ -262,16 +246,11 @@ class Embedder:
       InputError: the model cannot be read, or lacks what the settings ask for.
     """
 
-    def __init__(self, model: str | ModelSource, settings: EmbeddingSettings | None = None):
+    def __init__(self, model: str | ModelSource, settings: FeatureSettings | None = None):
         self.extractor = FeatureExtractor(model, settings or EmbeddingSettings())
         self.max_seq_length = self.extractor.max_seq_length
         self.settings = dataclasses.replace(self.extractor.settings, layers=self.extractor.layers)
         (self.width,) = self.extractor.shape
-
-    def identity(self) -> dict[str, Any]:
-        """All that decides the vectors, apart from the texts, as JSON values."""
-        described = self.settings.describe()
-        return {"model": self.extractor.model, "settings": described, "width": self.width}
 
     def __call__(
         self, texts: Sequence[str], second: Sequence[str | None] | None = None
@@ -286,9 +265,9 @@ class Embedder:
           InputError: the model has no second segment, or there are not as many second texts.
         """
         examples = _text_examples(texts, second)
-        for block in self.extractor.blocks(examples, max_values=sys.maxsize):
-            return block.values
-        return np.zeros([0, self.width], np.float32)
+        if not examples:
+            return np.zeros([0, self.width], np.float32)
+        return self.extractor.extract(examples).values
 
 
 def _text_examples(texts: Sequence[str], second: Sequence[str | None] | None) -> list[TextExample]:

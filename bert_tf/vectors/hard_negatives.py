@@ -8,18 +8,15 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import numpy as np
-from absl import logging
 from tqdm import tqdm
 
 from bert_tf.vectors import model as models
 from bert_tf.vectors import run
-from bert_tf.vectors.block_writer import CHOICES, NO_COUNTS, BlockWriter
+from bert_tf.vectors.blocks import LINES, BlockOutput, pieces
 from bert_tf.vectors.neighbours import search
 from bert_tf.vectors.settings import EmbeddingSettings
-from bert_tf.vectors.storage import GrowingFiles
 from bert_tf.vectors.vector_file import VectorFile
-from pipelines.common import files, locks, manifest
+from pipelines.common import files
 from pipelines.common.errors import InputError
 from pipelines.labelled.schema import TextExample
 from pipelines.labelled.text_files import TextFile
@@ -47,6 +44,8 @@ class _Pairs:
             self.together[text].add(first)
         self.sha256 = hashlib.sha256(json.dumps(self.answers).encode()).hexdigest()
         self.second = list(dict.fromkeys(text for own in self.answers.values() for text in own))
+        before = itertools.accumulate(map(len, self.answers.values()), initial=0)
+        self._before = dict(zip(self.answers, before, strict=False))
         if not any(map(self.has_others, self.answers)):
             raise InputError("every text_b belongs to every text_a: there are no others to find.")
 
@@ -54,21 +53,22 @@ class _Pairs:
         """Whether there are second texts that do not belong to a first one."""
         return not self.together[first].issuperset(self.second)
 
-    def rows(self, first: str, nearest: Sequence[int], count: int, number: int) -> Iterator[Any]:
+    def rows(self, first: str, nearest: Sequence[int], count: int) -> Iterator[Any]:
         """Yields a row of the task `choice` for each answer of a first text.
+
+        The right one is at each place in turn, so that no place is right more often than others.
 
         Args:
           first: the first text.
           nearest: numbers of second texts, the nearest first.
           count: maximum number of others.
-          number: number of answers before those of this text; it decides the place of the right
-            one, so that no place is right more often than others.
         """
         texts = (self.second[row] for row in nearest)
         far = (text for text in texts if text not in self.together[first])
         others = list(itertools.islice(far, count))
-        for offset, own in enumerate(self.answers[first] if others else ()):
-            place = (number + offset) % (len(others) + 1)
+        answers = self.answers[first] if others else []
+        for number, own in enumerate(answers, self._before[first]):
+            place = number % (len(others) + 1)
             yield {
                 "context": first,
                 "choices": [*others[:place], own, *others[place:]],
@@ -89,7 +89,7 @@ def mine(model: str, examples: Sequence[TextExample], output: str, count: int) -
     """Writes rows of the task `choice`: a first text, its second one among others, and its place.
 
     The others are those that are nearest to the first text and do not belong to it. What is done is
-    kept in a folder beside the output until it is complete, and resumed.
+    kept in a folder next to the output until it is complete, and resumed.
 
     Args:
       model: path of the model that makes the vectors.
@@ -104,71 +104,38 @@ def mine(model: str, examples: Sequence[TextExample], output: str, count: int) -
       InputError: the output exists, or another process writes it; there are single or empty texts,
         or no others; or a run with another model, other pairs or another count was begun.
     """
-    if files.gfile.exists(output):
-        raise InputError(f"{output}: exists; name another file, or remove it.")
     pairs, source = _Pairs(examples), models.read(model)
-    folder = files.partial_of(output)
-    with locks.held(folder):
-        identity = {
-            "model": models.checksums(source),
-            "count": count,
-            "pairs": {"sha256": pairs.sha256},
-        }
-        other = manifest.begin(os.path.join(folder, "begun.json"), identity)
-        if other:
-            raise InputError(
-                f"{folder}: was begun with other {other}. Name another --output, or remove this "
-                "folder."
-            )
-        texts = TextFile(os.path.join(folder, "texts.jsonl"), {"text": "text"})
+    place = BlockOutput(output, "mine-negatives")
+    identity = {
+        "model": models.checksums(source),
+        "count": count,
+        "pairs": {"sha256": pairs.sha256},
+    }
+    with place.begun(identity):
+        texts = TextFile(os.path.join(place.folder, "texts.jsonl"), {"text": "text"})
         lines = (json.dumps({"text": text}) for text in (*pairs.second, *pairs.answers))
         files.write_text(texts.path, "".join(f"{line}\n" for line in lines))
-        vectors = os.path.join(folder, "vectors.npy")
-        run.embed_file(source, texts, vectors, EmbeddingSettings())
-        choices = os.path.join(folder, "choices.jsonl")
-        storage = GrowingFiles(output, [choices], [b""])
-        described = {
-            "format": "jsonl",
-            "rows": len(pairs.answers),
-            "input_sha256": pairs.sha256,
-            "settings": {},
-            **identity,
-        }
-        with BlockWriter(CHOICES, storage, f"{choices}.json", described) as writer:
-            if not writer.finished:
-                _search(VectorFile(vectors), pairs, count, writer)
-                writer.finish()
-        files.gfile.rename(choices, output)
-        files.remove_tree(folder)
+        vectors = os.path.join(place.folder, "vectors.npy")
+        run.write(source, texts, vectors, EmbeddingSettings())
+        blocks = _search(VectorFile(vectors), pairs, count, place)
+        paths = (place.block(number, LINES) for number in range(blocks))
+        place.publish(LINES, itertools.chain.from_iterable(map(pieces, paths)))
+        place.clear()
     return sum(len(own) for text, own in pairs.answers.items() if pairs.has_others(text))
 
 
-def _search(vectors: VectorFile, pairs: _Pairs, count: int, writer: BlockWriter) -> None:
-    """Writes the rows of the first texts that are not done."""
-    candidates, first = len(pairs.second), list(pairs.answers)
-    number = sum(len(pairs.answers[text]) for text in first[: writer.done])
-    most = max(len(pairs.together[text]) for text in first)
-    if writer.done:
-        logging.info("resuming after %d of %d first texts.", writer.done, writer.rows)
-    with tqdm(total=writer.rows, initial=writer.done, unit="text", desc=CHOICES.command) as bar:
-        for asked in _part(vectors, candidates + writer.done, vectors.rows):
-            found, _ = search(_part(vectors, 0, candidates), asked, count + most)
-            lines: list[str] = []
-            for text, nearest in zip(first[writer.done :], found.tolist(), strict=False):
-                lines += map(json.dumps, pairs.rows(text, nearest, count, number))
-                number += len(pairs.answers[text])
-            data = "".join(f"{line}\n" for line in lines).encode()
-            writer.write([data], len(asked), NO_COUNTS)
+def _search(vectors: VectorFile, pairs: _Pairs, count: int, place: BlockOutput) -> int:
+    """Writes the choices of each block of first texts, if missing; returns the number of blocks."""
+    candidates, first = len(pairs.second), iter(pairs.answers)
+    most = max(len(pairs.together[text]) for text in pairs.answers)
+    number = 0
+    with tqdm(total=len(pairs.answers), unit="text", desc=place.command) as bar:
+        for number, asked in enumerate(vectors.blocks(candidates), 1):
+            texts = list(itertools.islice(first, len(asked)))
+            if not place.has(number - 1, [LINES]):
+                nearest, _ = search(vectors.blocks(0, candidates), asked, count + most)
+                found = zip(texts, nearest.tolist(), strict=True)
+                rows = (row for text, near in found for row in pairs.rows(text, near, count))
+                place.write(number - 1, rows)
             bar.update(len(asked))
-
-
-def _part(vectors: VectorFile, start: int, end: int) -> Iterator[np.ndarray]:
-    """Yields the vectors of some rows of a file, float32 [rows, width] at a time."""
-    first = 0
-    for block in vectors.blocks():
-        if first >= end:
-            return
-        part = block[max(start - first, 0) : max(end - first, 0)]
-        first += len(block)
-        if len(part):
-            yield part
+    return number

@@ -41,7 +41,7 @@ class VectorIndex:
                 "its name, or leave out --index."
             )
         path, description = f"{vectors.path}.faiss", f"{vectors.path}.faiss.json"
-        identity = {"vectors_sha256": files.sha256(f"{vectors.path}.json")}
+        identity = {"vectors_sha256": files.sha256(vectors.manifest)}
         known = files.gfile.exists(path) and json_files.read_whole(description, dict[str, str])
         try:
             if known != identity:

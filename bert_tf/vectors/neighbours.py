@@ -46,7 +46,7 @@ def find(
 
     Args:
       model: path of the model that the vectors were made with.
-      path: the file of vectors.
+      path: the file or folder of vectors.
       queries: texts, or pairs of texts.
       count: maximum number of neighbours.
       indexed: whether to search a `VectorIndex`, which may miss some.
@@ -62,11 +62,6 @@ def find(
             "made with."
         )
     embedder = Embedder(source, vectors.settings)
-    if embedder.width != vectors.width:
-        raise InputError(
-            f"{path}: its vectors have {vectors.width} numbers, but {model} makes {embedder.width} "
-            "with the settings in its description, which was changed; make it again."
-        )
     index = VectorIndex(vectors) if indexed else None
     for block in text_files.blocks(queries):
         asked = embedder([query.text_a for query in block], [query.text_b for query in block])
@@ -75,8 +70,8 @@ def find(
         )
         stored = vectors.texts({row for row in rows.flat if row >= 0})
         for query, numbers, values in zip(block, rows.tolist(), similarities.tolist(), strict=True):
-            near = [pair for pair in zip(numbers, values, strict=True) if pair[0] >= 0]
-            yield Neighbours(query, [Neighbour(value, *stored[row]) for row, value in near])
+            near = [(stored[row], x) for row, x in zip(numbers, values, strict=True) if row >= 0]
+            yield Neighbours(query, [Neighbour(x, text.id, text.texts) for text, x in near])
 
 
 def ordered(

@@ -11,15 +11,6 @@ from pipelines.common.flag_types import Group, NumberParser
 from pipelines.common.settings import Settings, setting
 
 ALL = "all"
-# The fields of `EmbeddingSettings` that can be chosen, in the order of descriptions.
-_EMBEDDING_FIELDS = (
-    "pooling",
-    "normalize",
-    "layers",
-    "max_seq_length",
-    "batch_tokens",
-    "precision",
-)
 
 
 class Unit(enum.StrEnum):
@@ -45,22 +36,6 @@ class Combination(enum.StrEnum):
     SUM = "sum"
     MEAN = "mean"
     WEIGHTED = "weighted"  # a weighted sum
-
-
-class VectorFormat(enum.StrEnum):
-    """Formats of vectors, named by their file endings."""
-
-    NPY = "npy"
-    JSONL = "jsonl"
-    TFRECORD = "tfrecord"
-
-
-class FeatureFormat(enum.StrEnum):
-    """Formats of features, named by their file endings; a folder of archives has none."""
-
-    NPZ = "npz"
-    JSONL = "jsonl"
-    TFRECORD = "tfrecord"
 
 
 class _LayersParser(NumberParser):
@@ -167,6 +142,22 @@ class FeatureSettings(Settings):
             del found["normalize"]
         return found
 
+    @classmethod
+    def described(cls, values: Mapping[str, Any]) -> Self:
+        """The settings that `describe` described, as JSON values.
+
+        Raises:
+          InputError: a value is out of range.
+          TypeError: a setting is unknown, or has another type.
+        """
+        fields: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in values.items()
+        }
+        settings = cls(**fields)
+        settings.check()
+        return settings
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class EmbeddingSettings(FeatureSettings):
@@ -187,20 +178,3 @@ class EmbeddingSettings(FeatureSettings):
     word_pooling: str = dataclasses.field(default=WordPooling.FIRST, init=False)
     layer_weights: tuple[float, ...] | None = dataclasses.field(default=None, init=False)
     combine: str = dataclasses.field(default=Combination.CONCAT, init=False)
-
-    def describe(self) -> dict[str, Any]:
-        """The fields that can be chosen, as JSON values."""
-        found = Settings.describe(self)
-        return {name: found[name] for name in _EMBEDDING_FIELDS}
-
-    @classmethod
-    def described(cls, values: Mapping[str, Any]) -> Self:
-        """The settings that `describe` described.
-
-        Raises:
-          InputError: a value is out of range.
-          TypeError: a setting is unknown, or has another type.
-        """
-        settings = cls(**{**values, "layers": tuple(values["layers"])})
-        settings.check()
-        return settings

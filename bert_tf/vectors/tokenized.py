@@ -1,7 +1,7 @@
 """Texts as packed sequences of tokens, and the units (tokens, words, texts) they belong to."""
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -72,15 +72,6 @@ class TokenizedTexts:
     def lengths(self) -> np.ndarray:
         """The number of tokens of each text, int64 [texts]."""
         return np.diff(self.splits)
-
-    def blocks(self, max_units: int) -> Iterator[range]:
-        """Yields ranges of texts with at most so many units, or one text."""
-        start, splits = 0, self.unit_splits
-        for text in range(1, len(splits)):
-            if text - start > 1 and splits[text] - splits[start] > max_units:
-                yield range(start, text - 1)
-                start = text - 1
-        yield range(start, len(splits) - 1)
 
     def batch(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Padded ids, mask and types of some texts, int32 [rows, longest] each."""

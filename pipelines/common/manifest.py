@@ -15,8 +15,8 @@ _MAX_LENGTH = 60  # characters of a value
 
 
 def write_sealed(path: str, values: Mapping[str, Any]) -> None:
-    """Writes a manifest with a checksum of its own values."""
-    json_files.write(path, {**values, _SEAL: _checksum(values)})
+    """Writes a manifest with a checksum of its own values; several processes may write the same."""
+    json_files.write(path, {**values, _SEAL: _checksum(values)}, shared=True)
 
 
 def read_sealed(path: str, kind: type[json_files.KindT]) -> json_files.KindT:
@@ -49,12 +49,14 @@ def _checksum(values: Mapping[str, Any]) -> str:
 def begin(path: str, identity: Mapping[str, Any]) -> str | None:
     """Writes what an output is made of, or names the first difference from what was written.
 
+    Several processes may write the same.
+
     Args:
       path: The file.
       identity: JSON values.
     """
     if not files.gfile.exists(path):
-        json_files.write(path, identity)
+        json_files.write(path, identity, shared=True)
         return None
     return difference(json_files.read(path, dict[str, Any]), identity)
 

@@ -36,7 +36,7 @@ def _identity(source: Source) -> dict[str, Any]:
     encoding = {} if source.encoding == texts.UTF8 else {"encoding": source.encoding}
     part = text_lines.split_part(source.path)[1]
     return {
-        "input_sha256": tables.sha256(source.path),
+        "sha256": tables.sha256(source.path),
         "columns": dict(source.columns),
         "header": source.header,
         **encoding,

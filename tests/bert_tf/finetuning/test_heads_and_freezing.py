@@ -18,6 +18,7 @@ from bert_tf.models.encoder import BertEncoder
 from bert_tf.models.families import FAMILIES
 from bert_tf.models.head_config import HeadConfig, HeadLayers
 from bert_tf.serving import file_prediction
+from bert_tf.vectors import blocks
 from pipelines.common.errors import InputError
 from pipelines.labelled.source import Source
 from pipelines.tokenizers import packing
@@ -62,10 +63,10 @@ def test_tags_by_features_of_frozen_layers(tmp_path, init, layers):
     for name, value in before.weights.items():
         if name.startswith("encoder/") and "pooler" not in name:
             np.testing.assert_array_equal(after.weights[name], value)
-    # One file for each layer that is read, of each split.
-    kept = {os.path.basename(path) for path in glob.glob(f"{tmp_path}/cache/ner/frozen-*/*.npy")}
+    # A block of the layers that are read, of each split.
+    kept = glob.glob(f"{tmp_path}/cache/ner/frozen-*/00000.npy")
     indices = HeadConfig(layers).indices(CONFIG.num_hidden_layers)
-    assert kept == {f"layer-{index}.npy" for index in indices}
+    assert {np.load(path, mmap_mode="r").shape[1:] for path in kept} == {(len(indices), 32)}
     (task,) = json.load(open(f"{output}/tasks.json"))
     assert task["head"] == {"layers": layers.value, **_LSTM}
     # What was scored of kept outputs is what the model answers by itself.
@@ -133,18 +134,31 @@ def test_kept_outputs_change_nothing(tmp_path, init, monkeypatch):
         assert computed["metrics"]["median"][name] == pytest.approx(value, abs=2e-2)
 
 
-def test_kept_outputs_that_are_damaged_are_made_anew(tmp_path, init, caplog):
+def test_kept_outputs_are_made_block_by_block(tmp_path, init, monkeypatch):
+    """A run that was killed resumes, and damage is reported with a remedy that works."""
+    monkeypatch.setattr(blocks, "MAX_VALUES", 32 * 200)
     settings = {"freeze": "all", "epochs": 0.5, **_LSTM}
     first, _ = tune(tmp_path, init, "ner", make_tags, **settings)
-    paths = sorted(glob.glob(f"{tmp_path}/cache/ner/frozen-*/*.npy"))
-    kept = {path: open(path, "rb").read() for path in paths}
-    os.truncate(paths[0], len(kept[paths[0]]) // 2)
-    os.remove(paths[1])
     again = settings_of(init, "ner", f"{tmp_path}/data", **settings)
-    second = sweep.finetune(again, f"{tmp_path}/again", f"{tmp_path}/cache", False)
-    assert f"{paths[0]} is damaged; made anew." in caplog.text
-    assert {path: open(path, "rb").read() for path in paths} == kept
-    assert second["metrics"] == first["metrics"]
+    paths = sorted(glob.glob(f"{tmp_path}/cache/ner/frozen-*/*"))
+    kept = {path: open(path, "rb").read() for path in paths}
+    damaged = next(path for path in paths if path.endswith("/00001.npy"))
+    missing, manifest = (damaged.replace("00001.npy", x) for x in ("00000.npy", "manifest.json"))
+
+    def tune_again():
+        report = sweep.finetune(again, f"{tmp_path}/again", f"{tmp_path}/cache", False)
+        assert {path: open(path, "rb").read() for path in paths} == kept
+        assert report["metrics"] == first["metrics"]
+
+    os.truncate(damaged, len(kept[damaged]) // 2)
+    with pytest.raises(InputError, match=f"{damaged}: is missing, damaged, or was.*{manifest}"):
+        tune_again()
+    os.remove(manifest)
+    os.remove(missing)
+    with pytest.raises(InputError, match=f"{damaged}: is damaged; remove it, and run bert-tf fi"):
+        tune_again()
+    os.remove(damaged)
+    tune_again()
 
 
 def test_clean_removes_kept_outputs(tmp_path, init, capsys):

@@ -183,16 +183,16 @@ def test_a_model_is_known_in_every_format(folders, tmp_path):
     bundle = weights.read(folders["pretrained"])
     weights.write(bundle, f"{tmp_path}/hf", Format.HUGGINGFACE)
     one, other = Embedder(folders["pretrained"]), Embedder(f"{tmp_path}/hf")
-    assert one.identity() == other.identity()
+    assert one.extractor.identity() == other.extractor.identity()
     np.testing.assert_array_equal(one(TEXTS), other(TEXTS))
-    json.dumps(one.identity())
-    assert one.identity()["model"] != Embedder(folders["mood"]).identity()["model"]
+    json.dumps(one.extractor.identity())
+    assert one.extractor.model != Embedder(folders["mood"]).extractor.model
 
 
 def test_settings_come_back_from_their_description():
     settings = EmbeddingSettings(pooling="max", layers=(1, 2), max_seq_length=9, normalize=True)
     described = json.loads(json.dumps(settings.describe()))
-    assert EmbeddingSettings.described(described) == settings
+    assert FeatureSettings.described(described).describe() == settings.describe()
 
 
 @pytest.mark.slow

@@ -234,34 +234,16 @@ def test_the_head_of_classification_on_the_pooler_gives_the_logits(folders, pred
     np.testing.assert_allclose(logits, answer, atol=1e-5)
 
 
-@pytest.mark.parametrize("unit", ["token", "word", "text"])
-def test_blocks_change_nothing_but_the_size(folders, monkeypatch, unit):
-    features = make(folders["pretrained"], unit=unit, batch_tokens=100)
-    whole = features(TEXTS)
-    monkeypatch.setattr(extractor, "BLOCK", 32 * (3 if unit == "text" else 20))
-    blocks = list(features.blocks(examples(TEXTS)))
-    assert sum(map(len, blocks)) == len(TEXTS) and len(blocks) > 2
-    assert all(block.values.size <= extractor.BLOCK or len(block) == 1 for block in blocks)
-    rows = [block.row(index) for block in blocks for index in range(len(block))]
-    for row, wanted in zip(rows, whole, strict=True):
-        np.testing.assert_allclose(row.values, wanted.values, atol=1e-5)
-        assert unit == "text" or row.units.tokens == wanted.units.tokens
-    done = len(blocks[0])
-    left = list(features.blocks(examples(TEXTS), done))
-    for one, other in zip(left, blocks[1:], strict=True):
-        np.testing.assert_array_equal(one.values, other.values)
-
-
 def test_progress_counts_all_texts(folders):
     counts = []
     features = make(folders["pretrained"], batch_tokens=60)
-    list(features.blocks(examples(TEXTS), progress=counts.append))
+    features.extract(examples(TEXTS), counts.append)
     assert sum(counts) == len(TEXTS) and len(counts) > 1
 
 
 def test_long_texts_are_cut_and_counted(folders):
     features = make(folders["pretrained"], max_seq_length=8, unit="word")
-    (block,) = features.blocks(examples(["the " * 6, "the " * 7, "the"]))
+    block = features.extract(examples(["the " * 6, "the " * 7, "the"]))
     assert block.uncut.tolist() == [8, 9, 3]
     assert np.diff(block.row_splits).tolist() == [6, 6, 1]
     assert features([]) == []

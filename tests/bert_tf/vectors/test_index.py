@@ -28,7 +28,7 @@ def _texts(seed: int, count: int) -> list[str]:
 def vectors(folders, tmp_path):
     """A file of vectors."""
     (tmp_path / "texts.txt").write_text("\n".join(_texts(0, ROWS)) + "\n")
-    run.embed_file(
+    run.write(
         folders["pretrained"], TextFile(f"{tmp_path}/texts.txt"), f"{tmp_path}/v.npy",
         EmbeddingSettings(),
     )  # fmt: skip
@@ -73,7 +73,7 @@ def test_it_is_made_once_and_again_for_other_vectors(folders, vectors, tmp_path)
             path.unlink()
     (tmp_path / "texts.txt").write_text("one mask\nthe mask\n")
     source = TextFile(f"{tmp_path}/texts.txt")
-    run.embed_file(folders["pretrained"], source, vectors, EmbeddingSettings())
+    run.write(folders["pretrained"], source, vectors, EmbeddingSettings())
     # The file has fewer rows than are asked for.
     rows, similarities = VectorIndex(VectorFile(vectors)).search(np.ones([1, 32], np.float32), 3)
     assert sorted(rows[0].tolist()) == [-1, 0, 1]
@@ -84,7 +84,7 @@ def test_cells_without_rows_hide_no_neighbours(folders, tmp_path):
     """Of many copies of a few texts, most cells are empty."""
     path, texts = tmp_path / "v.npy", tmp_path / "texts.txt"
     texts.write_text("the mask\na kernel\nthe model\n" * 3000)
-    run.embed_file(folders["pretrained"], TextFile(str(texts)), str(path), EmbeddingSettings())
+    run.write(folders["pretrained"], TextFile(str(texts)), str(path), EmbeddingSettings())
     index = VectorIndex(VectorFile(str(path)))
     queries = np.random.default_rng(0).normal(size=[50, 32]).astype(np.float32)
     rows, similarities = index.search(queries, 4000)

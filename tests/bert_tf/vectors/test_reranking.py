@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from bert_tf.serving import reranking
-from bert_tf.vectors import hard_negatives, neighbours, vector_file
-from bert_tf.vectors.extractor import Embedder
+from bert_tf.vectors import hard_negatives, neighbours, run, vector_file
+from bert_tf.vectors import model as models
+from bert_tf.vectors.extractor import Embedder, FeatureExtractor
 from bert_tf.vectors.settings import EmbeddingSettings
 from pipelines.common import stopping
 from pipelines.common.errors import InputError
@@ -17,6 +18,7 @@ from pipelines.labelled import multiple_choice
 from pipelines.labelled.schema import TextExample
 from pipelines.labelled.source import Source
 from tests import commands
+from tests.bert_tf.vectors.kills import each_moment
 
 TEXTS = ["the small model", "a deep kernel", "the mask", "a kernel", "every shard", "the model"]
 
@@ -86,6 +88,33 @@ def test_a_search_for_negatives_goes_on_where_it_stopped(folders, tmp_path, monk
     searched.clear()
     assert _mine(model, path, pairs, 2) == whole
     assert searched == [2]  # the last two texts of six
+
+
+def test_mining_that_is_killed_at_any_moment_is_resumed(folders, tmp_path, monkeypatch):
+    """At its last rename, too, and while what was kept until then is removed."""
+    monkeypatch.setattr(vector_file, "_ROWS", 4)
+    source = models.read(folders["pretrained"])
+    extractor = FeatureExtractor(source, EmbeddingSettings())
+    monkeypatch.setattr(models, "read", lambda _: source)
+    monkeypatch.setattr(run, "FeatureExtractor", lambda *_: extractor)
+    pairs = _pairs(*((f"{text} ?", text) for text in TEXTS))
+
+    def mine(folder):
+        hard_negatives.mine("", pairs, f"{folder}/train.jsonl", 2)
+        return (folder / "train.jsonl").read_bytes()
+
+    whole = mine(tmp_path / "whole")
+    moments = 0
+    for folder in each_moment(mine, tmp_path):
+        moments += 1
+        if (folder / "train.jsonl").exists() and not (folder / "train.jsonl.partial").exists():
+            with pytest.raises(InputError, match=r"train\.jsonl: exists; name another file"):
+                mine(folder)  # it was complete
+            assert (folder / "train.jsonl").read_bytes() == whole
+        else:
+            assert mine(folder) == whole
+        assert os.listdir(folder) == ["train.jsonl"]
+    assert moments > 20
 
 
 def test_commands_from_pairs_to_neighbours_in_a_new_order(folders, tmp_path):

@@ -89,7 +89,7 @@ def test_a_model_of_sentence_transformers_has_its_own_pooling(sentence_model, ar
     folder = sentence_model(**arguments)
     text = [" ".join(TEXTS)]
     np.testing.assert_array_equal(make(folder)(text), make(folder, **settings)(text))
-    assert make(folder).identity() == make(folder, **settings).identity()
+    assert make(folder).settings == make(folder, **settings).settings
     chosen = {"pooling": "max", "max_seq_length": 9}
     assert make(folder, **chosen).settings.normalize is False
     assert make(folder, max_seq_length=9).max_seq_length == 9
