@@ -40,20 +40,21 @@ _FLAG = re.compile(r"(?<![\w-])--(?:no_)?+([a-z]\w*)")
 # of an entry says whether the words are a whole command, so that required flags must be there.
 _CHECK = """
 import json, sys
-from absl import flags
 from bert_tf import __main__
 from pipelines.common import arguments, command_line
 asked = json.load(sys.stdin)
 answers = {"flags": {}, "errors": []}
 for command, (module, _) in __main__.COMMANDS.items():
-    answers["flags"][command] = sorted(command_line.flags_of(module))
+    known = command_line.flags_of(module)
+    answers["flags"][command] = sorted(known)
     for index, (name, words) in enumerate(asked):
         if name == command:
-            flags.FLAGS.unparse_flags()
+            for flag in known.values():
+                flag.unparse()
             try:
                 presets = __main__.PRESETS.get(command, {})
                 given = [f"--{name}={value}" for name, value in presets.items()]
-                arguments.parse([*given, *words], flags.FLAGS)
+                arguments.parse([*given, *words], known)
             except ValueError as error:
                 answers["errors"].append([index, str(error)])
 print(json.dumps(answers))
@@ -137,7 +138,7 @@ def _steps():
     for line in text.splitlines():
         if match := re.match(r"([a-z -]+):", line):
             targets = match[1].split()
-        if match := re.search(r"\$\(BERT_TF(?:_THERE)?\) (\S+) (.*)", line):
+        for match in re.finditer(r"\$\(BERT_TF(?:_THERE)?\) (\S+) ((?:(?!\$\(BERT_TF).)*)", line):
             for target in targets:
                 own = match[1] if re.fullmatch("[a-z-]+", match[1]) else target
                 yield target, own.replace("show", "show-examples"), match[2]

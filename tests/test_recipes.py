@@ -14,19 +14,16 @@ NAMES = (
 # Reads recipes as the command does, and prints what they ask for.
 _SETTINGS = """
 import json, sys
-from absl import flags
-from absl.testing import flagsaver
-from bert_tf.commands import pretrain, training_flags
-from pipelines.common import arguments
+from bert_tf.commands import pretrain
+from pipelines.common import arguments, command_line, settings
 found = {}
 for name in sys.argv[1:]:
-    with flagsaver.flagsaver():
-        words = [f"--flagfile=recipes/{name}.flags"]
-        if "--tfrecords" not in open(f"recipes/{name}.flags").read():
-            words.append("--tfrecords=tfrecords/pretraining")
-        arguments.parse(words, flags.FLAGS)
-        settings = pretrain.PretrainingSettings.from_flags(phases=training_flags.phases())
-        found[name] = settings.describe()
+    words = [f"--flagfile=recipes/{name}.flags"]
+    if "--tfrecords" not in open(f"recipes/{name}.flags").read():
+        words.append("--tfrecords=tfrecords/pretraining")
+    arguments.parse(words, command_line.flags_of("bert_tf.commands.pretrain"))
+    given = settings.arguments_of(pretrain.main)
+    found[name] = given["settings"].from_flags(phases=given["phases"].phases()).describe()
 print(json.dumps(found))
 """
 

@@ -11,22 +11,20 @@ import pytest
 
 import bert_tf
 from bert_tf import __main__, tasks
-from bert_tf.commands import flag_texts
+from bert_tf.commands import convert, export_portable
 from bert_tf.export import portable
 from bert_tf.models import config
 from bert_tf.weights import formats
+from pipelines.commands.shared_flags import ExampleTable
 from pipelines.common.flag_types import Group
 from pipelines.labelled import columns
 
 
 def test_names_of_flags_are_those_of_the_registries():
-    assert list(formats.WRITABLE) == list(flag_texts.FORMATS)
-    assert list(portable.Runtime) == list(flag_texts.RUNTIMES)
-
-
-def test_roles_in_help_are_those_of_columns():
-    assert flag_texts.ROLES == columns.ROLES
-    assert tuple(columns.ALIASES) == flag_texts.ALIASES
+    assert list(formats.WRITABLE) == list(convert.FORMATS)
+    assert list(portable.Runtime) == list(export_portable.RUNTIMES)
+    (text,) = (flag.help for name, flag in ExampleTable.own_flags() if name == "columns")
+    assert f"Roles: {', '.join((*columns.ROLES, *columns.ALIASES))}. " in text
 
 
 def _python(code, *arguments, cwd=None):
@@ -65,16 +63,15 @@ def _bert_tf(*words, cwd):
 _FLAGS = """
 import json
 from bert_tf import __main__, tasks
-from pipelines.common import command_line, flag_types
+from pipelines.common import command_line
 found = {}
 for command, (module, _) in __main__.COMMANDS.items():
     found[command] = {
         name: {
-            "group": flag_types.group_of(flag),
+            "group": flag.group,
             "help": flag.help,
             "default": flag.default not in (None, "", []),
-            "parser": type(flag.parser).__name__,
-            "required": flag_types.is_required(flag),
+            "required": flag.required,
             "boolean": flag.boolean,
         }
         for name, flag in command_line.flags_of(module).items()
@@ -151,12 +148,6 @@ def test_the_help_of_a_flag_without_a_default_says_what_happens_then(command, fl
         assert flag["help"].endswith("."), name
         explained = "Not given: " in flag["help"]
         assert explained != (flag["default"] or flag["required"]), f"--{name}: {flag['help']}"
-
-
-def test_help_shows_what_every_number_must_be(flags_of_commands):
-    parsers = {flag["parser"] for flags in flags_of_commands.values() for flag in flags.values()}
-    assert "NumberParser" in parsers
-    assert not parsers & {"IntegerParser", "FloatParser", "EnumParser"}  # those of absl do not
 
 
 def test_help_names_the_sizes_of_models(flags_of_commands):

@@ -16,8 +16,8 @@ PRETRAIN = ("pretrain", "--tfrecords=none")
 @pytest.mark.parametrize(
     ("command", "message"),
     [
-        ((*PRETRAIN, "--output="), "--output=: it must be the path of a file or folder to write"),
-        ((*PRETRAIN, "--output= "), "it must be the path of a file or folder to write"),
+        ((*PRETRAIN, "--output="), "--output=: it must be the path of a file or folder"),
+        ((*PRETRAIN, "--output= "), "it must be the path of a file or folder"),
         ((*PRETRAIN, "--learning_rate=inf"), "--learning_rate=inf: it must be a finite number"),
         ((*PRETRAIN, "--weight_decay=nan"), "--weight_decay=nan: it must be a finite number"),
         ((*PRETRAIN, "--warmup_steps=²"), "--warmup_steps=²: it must be whole numbers separated by commas, each at least 0"),
