@@ -48,7 +48,10 @@ def main(
     """
     from bert_tf import tasks, weights
     from bert_tf.weights import extension, formats, own
+    from pipelines.common import files
 
+    if not tokenizer_only:
+        files.check_absent(output)
     model = weights.read(input)
     model = formats.with_tokenizer(model, vocab, tokenizer.chosen())
     if tokenizer_only:

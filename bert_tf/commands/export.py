@@ -42,6 +42,7 @@ def main(
     given = generation.given_by_flags()
     from bert_tf.export import model_card, saved_model
 
+    saved_model.check_output(output)
     found = [_changed(source, given, max_seq_length) for source in models.sources(precision)]
     if max_seq_length and not any(source.task for source in found):
         raise InputError("--max_seq_length: is that of a task, and none is exported; leave it out.")

@@ -16,6 +16,8 @@ def main(*, model: Path = "savedmodels/pretrained", output: Path = "savedmodels/
       output: Folder to write encoder/ and preprocess/ to.
     """
     from bert_tf.export import hub, sources
+    from pipelines.common import files
 
+    files.check_absent(output)
     encoder, preprocess = hub.export(sources.read(model), output)
     print(f"{encoder}: the encoder\n{preprocess}: the preprocessor")

@@ -32,7 +32,9 @@ def main(
         all scores.
     """
     from bert_tf.export import model_card, portable
+    from pipelines.common import files
 
+    files.check_absent(output)
     formats = [portable.Runtime(name) for name in format]
     found = models.sources(precision)
     check = models.score_check(found, precision, [portable.ENGINES[runtime] for runtime in formats])

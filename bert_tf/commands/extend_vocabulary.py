@@ -34,8 +34,10 @@ def main(
         raise InputError("name either a corpus (--corpus) or a list of words (--words).")
     from bert_tf import weights
     from bert_tf.weights import extension
+    from pipelines.common import files
     from pipelines.tokenizers import learning, vocabulary
 
+    files.check_absent(output)
     bundle = weights.read(model)
     saved = {}
     if words:

@@ -33,6 +33,7 @@ def main(*, model: Path, input: str, output: Path, count: Count = 4, table: Text
     from pipelines.labelled import user_files
 
     outputs.check_file(output, input)
+    hard_negatives.check_absent(output)
     pairs = list(user_files.read_texts(table.source(input), pair=True, labelled=False))
     rows = hard_negatives.mine(model, pairs, output, count)
     print(f"{output}: {counted(rows, 'choice')} of {counted(len(pairs), 'pair')}")

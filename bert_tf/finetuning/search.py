@@ -62,6 +62,7 @@ def search(settings: FineTuningSettings, output: str, cache: str, minutes: float
     stamp = f"search-{preparation.stamp(settings)}"
     report = run_folder.unchanged(output, stamp)
     if report is None:
+        run_folder.check_output(output, True)
         done = run_folder.is_finished(output)
         prepared = preparation.prepare(settings, cache, searches=True, only_identity=done)
         with run_folder.open_run(output, _identity(prepared), write=True) as report:

@@ -50,6 +50,20 @@ class OutputKind:
     command: str
     what: str
 
+    def begun(self, path: str, existing: Sequence[str]) -> Description | None:
+        """The description in a file, as of `find`, of an output of which files exist.
+
+        Raises:
+          InputError: the files, or the description, are of something else.
+        """
+        found = self.find(path)
+        if existing and not (found and found["done"] == found["rows"]):
+            raise InputError(
+                f"{existing[0]}: exists, and was not made by bert-tf {self.command}; name "
+                "another file (--output, OUT=), or move this one away."
+            )
+        return found
+
     def find(self, path: str) -> Description | None:
         """The description in a file; None if there is no such file.
 
@@ -108,19 +122,13 @@ class BlockWriter(contextlib.AbstractContextManager):
         self.done = 0
         self.counts = NO_COUNTS
         self.finished = False
-        found = kind.find(path)
+        found = kind.begun(path, storage.existing())
         self._check(found)
         if found and self._adopt(found):
             self.done, self.counts = found["done"], found["counts"]
 
     def _check(self, found: Description | None) -> None:
-        """Raises InputError if there is another file, or an output with another identity."""
-        existing = self._storage.existing()
-        if existing and not (found and found["done"] == found["rows"]):
-            raise InputError(
-                f"{existing[0]}: exists, and was not made by bert-tf {self.kind.command}; name "
-                "another file (--output, OUT=), or move this one away."
-            )
+        """Raises InputError if there is an output with another identity."""
         if found is None:
             return
         long = (name for key, name in _LONG.items() if found.get(key) != self._identity[key])
@@ -128,7 +136,7 @@ class BlockWriter(contextlib.AbstractContextManager):
         if other:
             raise InputError(
                 f"{self._storage.path}: was made with other {other}. Name another file (--output, "
-                f"OUT=), or remove {' '.join([*existing, self._path])}"
+                f"OUT=), or remove {' '.join([*self._storage.existing(), self._path])}"
             )
 
     def _adopt(self, found: Description) -> bool:

@@ -85,6 +85,12 @@ def _texts(pair: TextExample) -> tuple[str, str]:
     return pair.text_a, pair.text_b
 
 
+def check_absent(output: str) -> None:
+    """Raises InputError if the output exists."""
+    if files.gfile.exists(output):
+        raise InputError(f"{output}: exists; name another file, or remove it.")
+
+
 def mine(model: str, examples: Sequence[TextExample], output: str, count: int) -> int:
     """Writes rows of the task `choice`: a first text, its second one among others, and its place.
 
@@ -104,8 +110,7 @@ def mine(model: str, examples: Sequence[TextExample], output: str, count: int) -
       InputError: the output exists, or another process writes it; there are single or empty texts,
         or no others; or a run with another model, other pairs or another count was begun.
     """
-    if files.gfile.exists(output):
-        raise InputError(f"{output}: exists; name another file, or remove it.")
+    check_absent(output)
     pairs, source = _Pairs(examples), models.read(model)
     folder = files.partial_of(output)
     with locks.held(folder):

@@ -11,7 +11,14 @@ from tqdm import tqdm
 from bert_tf.export.sources import ModelSource
 from bert_tf.vectors import extractor as features
 from bert_tf.vectors import formats, tokenized
-from bert_tf.vectors.block_writer import FEATURES, VECTORS, BlockWriter, Counts, Description
+from bert_tf.vectors.block_writer import (
+    FEATURES,
+    VECTORS,
+    BlockWriter,
+    Counts,
+    Description,
+    OutputKind,
+)
 from bert_tf.vectors.extractor import Embedder, FeatureBlock, FeatureExtractor
 from bert_tf.vectors.settings import (
     Combination,
@@ -58,8 +65,8 @@ def embed_file(
       InputError: model, texts or settings do not fit, or there is another file.
     """
     kind = formats.format_of(VectorFormat, output, chosen_format)
-    paths = formats.vector_paths(kind, output)
-    _check_paths(source.path, paths)
+    paths, path = formats.vector_paths(kind, output), f"{output}.json"
+    _check_paths(source.path, paths, VECTORS, path)
     rows = text_files.check(source)
     embedder = Embedder(model, settings)
     identity = {"format": kind.value, "rows": rows, "block": text_files.BLOCK}
@@ -69,7 +76,6 @@ def embed_file(
         return formats.encode_vectors(kind, examples, block.values)
 
     storage = GrowingFiles(output, paths, formats.vector_heads(kind, rows, embedder.width))
-    path = f"{output}.json"
     with (
         locks.held_file(f"{output}.lock", output),
         BlockWriter(VECTORS, storage, path, identity) as writer,
@@ -87,7 +93,8 @@ def extract_file(
     """Writes the features of a file's texts like `embed_file`; the output may be a folder."""
     kind = formats.format_of(FeatureFormat, output, chosen_format)
     in_folder = kind is FeatureFormat.NPZ
-    _check_paths(source.path, [] if in_folder else [output])
+    path = f"{output}/{_MANIFEST}" if in_folder else f"{output}.json"
+    _check_paths(source.path, [] if in_folder else [output], FEATURES, path)
     if in_folder:
         outputs.check_folder(output, FEATURES.what, [_MANIFEST], inputs=[source.path])
     rows = text_files.check(source)
@@ -103,22 +110,22 @@ def extract_file(
         return [formats.encode_features(kind, examples, block, number, layers)]
 
     storage: Storage = GrowingFiles(output, [output], [b""])
-    path, lock = f"{output}.json", locks.held_file(f"{output}.lock", output)
+    lock = locks.held_file(f"{output}.lock", output)
     if in_folder:
-        storage = ShardFiles(output, "features", ".npz")
-        path, lock = f"{output}/{_MANIFEST}", locks.held(output)
+        storage, lock = ShardFiles(output, "features", ".npz"), locks.held(output)
     with lock, BlockWriter(FEATURES, storage, path, identity) as writer:
         return _write(source, extractor, writer, encode, features.BLOCK)
 
 
-def _check_paths(source: str, written: Sequence[str]) -> None:
-    """Raises InputError if texts cannot be read twice, or a file to write is a folder or them."""
+def _check_paths(source: str, written: Sequence[str], kind: OutputKind, description: str) -> None:
+    """Raises InputError if texts cannot be read twice, or an output is them or something else."""
     if source == "-" or (os.path.exists(source) and not os.path.isfile(source)):
         raise InputError(
             f"{source}: is not a file that can be read twice; write the texts to a file."
         )
     for path in written:
         outputs.check_file(path, source)
+    kind.begun(description, [path for path in written if os.path.exists(path)])
 
 
 def _write(
