@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from bert_tf import __main__
+from pipelines.common import foreign_flags
 from tests.bert_tf.experiments import test_studies
 
 ROOT = Path(__file__).parent.parent
@@ -41,6 +42,7 @@ _FLAG = re.compile(r"(?<![\w-])--(?:no_)?+([a-z]\w*)")
 _CHECK = """
 import json, sys
 from bert_tf import __main__
+from pipelines.common import foreign_flags
 from pipelines.common import arguments, command_line
 asked = json.load(sys.stdin)
 answers = {"flags": {}, "errors": []}
@@ -195,6 +197,12 @@ def _texts(path):
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield node.lineno, node.value
+
+
+def test_foreign_flags_have_ours_of_the_same_meaning(known):
+    some = set().union(*known.values())
+    assert set(" ".join(foreign_flags.NAMES.values()).split()) <= some
+    assert not some & {*foreign_flags.NAMES, *foreign_flags.ALWAYS}
 
 
 def test_flags_in_messages_are_of_some_command(known):

@@ -32,8 +32,8 @@ def main(
     """
     from pipelines.tokenizers import learning
 
-    chosen, options = tokenizer.chosen(), corpus.options()
-    found = learning.learn(corpus.files(), options, settings, chosen, output, runner.runner())
+    workers, options, chosen = runner.runner(), corpus.options(), tokenizer.chosen()
+    found = learning.learn(corpus.files(), options, settings, chosen, output, workers)
     if found is None:
         print(f"{output}: exists; nothing to do.")
         return

@@ -4,6 +4,7 @@ Absl stores the values. Its own reader would not name the line of a flag file, a
 `--no_flag`, `--more_flags`, or `-` for `_` in names.
 """
 
+import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -100,7 +101,7 @@ def _given(
                 "blanks or * in quotes"
             )
         name = written.replace("-", "_")
-        positive = name.removeprefix("no_")
+        positive = re.sub("^no_?", "", name)
         if name not in known and positive in known and known[positive].boolean:
             if equals:
                 raise InputError(f"{place}{word}: --{written} takes no value")

@@ -168,7 +168,7 @@ PAIRS = Parser(
 )
 # Options of another program, quoted as for a shell. A command has at most one flag of this kind,
 # which also takes all words after `--`.
-WORDS = Parser(lambda text: tuple(split(text)), "'WORD ...'")
+WORDS = Parser(lambda x: tuple(split(x) if isinstance(x, str) else x), "'WORD ...'")
 _PARSERS = {bool: BOOL, str: TEXT, list: LIST, dict: PAIRS}
 REPEATED = "repeated"  # the flag may be given several times; its value is a list
 

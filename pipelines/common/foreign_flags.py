@@ -3,7 +3,6 @@
 # Ours are those of different commands, of which each has at most one.
 NAMES = {
     "bert_config_file": "model",
-    "bf16": "precision",
     "checkpoint_every": "save_every",
     "data_dir": "data",
     "do_lower_case": "lower_case",

@@ -231,5 +231,5 @@ def test_bad_input_is_one_line(folders, texts, tmp_path):
     named = commands.error("embed", f"--model={tmp_path}/gone", *flags[2:])
     assert (
         named
-        == f"error: {tmp_path}/gone: no such folder or checkpoint, and the caches of Hugging Face and KerasHub have no model of that name. docs/guides/weights.md tells where released weights are."
+        == f"error: {tmp_path}/gone: no such folder or checkpoint, and the caches of Hugging Face and KerasHub have no model of that name. `bert-tf convert --help` lists the formats; `hf download google-bert/bert-base-uncased` gets released weights."
     )
