@@ -1,6 +1,5 @@
 """The commands: their names, help without TensorFlow, and errors in flags."""
 
-import json
 import os
 import re
 import resource
@@ -16,7 +15,7 @@ from bert_tf.export import portable
 from bert_tf.models import config
 from bert_tf.weights import formats
 from pipelines.commands.shared_flags import ExampleTable
-from pipelines.common.flag_types import Group
+from pipelines.common import command_line
 from pipelines.labelled import columns
 
 
@@ -60,32 +59,11 @@ def _bert_tf(*words, cwd):
     return done, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
-_FLAGS = """
-import json
-from bert_tf import __main__, tasks
-from pipelines.common import command_line
-found = {}
-for command, (module, _) in __main__.COMMANDS.items():
-    found[command] = {
-        name: {
-            "group": flag.group,
-            "help": flag.help,
-            "default": flag.default not in (None, "", []),
-            "required": flag.required,
-            "boolean": flag.boolean,
-        }
-        for name, flag in command_line.flags_of(module).items()
-    }
-print(json.dumps(found))
-"""
-
-
-@pytest.fixture(scope="module")
-def flags_of_commands(tmp_path_factory):
-    """Properties of the flags of all commands, by command and name."""
-    done = _python(_FLAGS, cwd=tmp_path_factory.mktemp("flags"))
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+@pytest.fixture
+def known(command):
+    """The flags of a command that it shows."""
+    found = command_line.flags_of(__main__.COMMANDS[command][0])
+    return {k: flag for k, flag in found.items() if k not in __main__.PRESETS.get(command, {})}
 
 
 def _help(command, seconds, cwd):
@@ -119,39 +97,21 @@ def test_help_may_be_read_in_part(words):
 
 
 @pytest.mark.parametrize("command", __main__.COMMANDS)
-def test_help_has_an_example_and_all_flags_by_group(command, flags_of_commands, tmp_path):
+def test_help_has_an_example_and_all_flags(command, known, tmp_path):
     shown = _help([command], 2, tmp_path)
     assert re.search(rf"\n  bert-tf {command} --", shown.split(":\n  --")[0])
     assert max(len(line) for line in shown.splitlines()) <= 100
-    group, found = None, {}
-    for line in shown.splitlines():
-        if line.removesuffix(":") in list(Group):
-            group = line.removesuffix(":")
-        if match := re.match(r"  --(\[no_\])?(\w+)", line):
-            found[match[2]] = (group, bool(match[1]), "(required" in line, "default: " in line)
-    expected = flags_of_commands[command]
-    assert found == {
-        name: (flag["group"], flag["boolean"], flag["required"], flag["default"])
-        for name, flag in expected.items()
-        if name not in __main__.PRESETS.get(command, {})
-    }
-    groups = [group for group, *_ in found.values()]
-    assert groups == sorted(groups, key=list(Group).index)
-    for heading in set(groups):
-        required = [flag[2] for flag in found.values() if flag[0] == heading]
-        assert required == sorted(required, reverse=True)
+    found = re.findall(r"^  --(\[no_\])?(\w+)(?:=\S+)?(?:  \((required|default: ))?", shown, re.M)
+    assert sorted(name for _, name, _ in found) == sorted(known)
+    for boolean, name, note in found:
+        assert (bool(boolean), note == "required") == (known[name].boolean, known[name].required)
+        assert known[name].help.endswith("."), name
+        assert ("Not given: " in known[name].help) != bool(note), known[name].help
 
 
-@pytest.mark.parametrize("command", __main__.COMMANDS)
-def test_the_help_of_a_flag_without_a_default_says_what_happens_then(command, flags_of_commands):
-    for name, flag in flags_of_commands[command].items():
-        assert flag["help"].endswith("."), name
-        explained = "Not given: " in flag["help"]
-        assert explained != (flag["default"] or flag["required"]), f"--{name}: {flag['help']}"
-
-
-def test_help_names_the_sizes_of_models(flags_of_commands):
-    text = flags_of_commands["pretrain"]["model"]["help"]
+@pytest.mark.parametrize("command", ["pretrain"])
+def test_help_names_the_sizes_of_models(known):
+    text = known["model"].help
     assert not [size for size in config.SIZES if not re.search(rf"\b{size}\b", text)]
 
 

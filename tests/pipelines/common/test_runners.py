@@ -71,15 +71,9 @@ def test_what_to_install_is_said_where_beam_is_missing(monkeypatch):
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (
-            ["--", "--region=x"],
-            "options of a pipeline (--region=x ...) are for --runner=",
-        ),
+        (["--", "--region=x"], "options of a pipeline (--region=x ...) are for --runner="),
         (["--pipeline=--region=x"], "options of a pipeline (--region=x ...)"),
-        (
-            ["--runner=beam", "--workers=3"],
-            "--workers is for --runner=local; give the number of Beam",
-        ),
+        (["--runner=beam", "--workers=3"], "--workers is for --runner=local; give the number of B"),
         (["--runner=spark"], "it must be one of local, beam"),
     ],
 )
