@@ -65,7 +65,9 @@ def run(
     try:
         arguments.parse([*(f"--{name}={presets[name]}" for name in presets), *words], known)
     except InputError as error:
-        hint = _hint(error.name, known, others) if hasattr(error, "name") else ""
+        hint = ""
+        if isinstance(error, arguments.UnknownFlagError):
+            hint = _hint(error.name, known, others)
         _end(f"error: {error}{hint} (--help lists the flags)")
     _run_main(command)
 
