@@ -54,12 +54,12 @@ def finetune(
     """
     begin = time.perf_counter()
     settings.check()
+    run_folder.check_output(output, not distribution.in_cluster())
     stamp = preparation.stamp(settings)
     report = run_folder.unchanged(output, stamp)
     if report is not None:
         _remove_kept(report, output)
         return report
-    run_folder.check_output(output, not distribution.in_cluster())
     prepared = preparation.prepare(settings, cache, only_identity=run_folder.is_finished(output))
     return train(prepared, output, tensorboard, begin=begin, stamp=stamp)
 
