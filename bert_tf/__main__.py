@@ -40,7 +40,7 @@ COMMANDS = {
     "serve": ("bert_tf.commands.serve", "Serve an export over gRPC and REST"),
     "demo": ("bert_tf.commands.demo", "Show a model on a page in a browser"),
     "ask": ("bert_tf.commands.ask", "Send a request to a server or an export"),
-    "clean": ("bert_tf.commands.clean", "Remove the output of make pretrain"),
+    "clean": ("bert_tf.commands.clean", "Remove pre-training runs, and caches"),
 }
 
 # Flags that a command gives to its module.

@@ -30,6 +30,7 @@ myst_heading_anchors = 3
 default_role = "literal"
 napoleon_numpy_docstring = False
 napoleon_use_ivar = True
+napoleon_custom_sections = [("Flags", "params_style")]
 # Only names that a page lists are shown.
 autoapi_dirs = ["../bert_tf", "../pipelines"]
 autoapi_generate_api_docs = False

@@ -1,16 +1,16 @@
 """The list of all flags; flags in documents, recipes, studies, the Makefile and messages exist."""
 
 import ast
-import json
 import re
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from bert_tf import __main__
+from pipelines.common import arguments, command_line, foreign_flags
+from pipelines.common.errors import InputError
+from tests import list_flags
 from tests.bert_tf.experiments import test_studies
 
 ROOT = Path(__file__).parent.parent
@@ -35,29 +35,6 @@ FOREIGN = {
 # Those of all commands, of the tools that make a form of flags plain, and of absl.
 ALWAYS = {"flag", "version", "help", "helpshort", "helpfull", "flagfile", "more_flags"}
 _FLAG = re.compile(r"(?<![\w-])--(?:no_)?+([a-z]\w*)")
-
-# Reads lines of JSON, a command and its words, and prints what is wrong with each. The first word
-# of an entry says whether the words are a whole command, so that required flags must be there.
-_CHECK = """
-import json, sys
-from absl import flags
-from bert_tf import __main__
-from pipelines.common import arguments, command_line
-asked = json.load(sys.stdin)
-answers = {"flags": {}, "errors": []}
-for command, (module, _) in __main__.COMMANDS.items():
-    answers["flags"][command] = sorted(command_line.flags_of(module))
-    for index, (name, words) in enumerate(asked):
-        if name == command:
-            flags.FLAGS.unparse_flags()
-            try:
-                presets = __main__.PRESETS.get(command, {})
-                given = [f"--{name}={value}" for name, value in presets.items()]
-                arguments.parse([*given, *words], flags.FLAGS)
-            except ValueError as error:
-                answers["errors"].append([index, str(error)])
-print(json.dumps(answers))
-"""
 
 
 def _joined(text):
@@ -86,41 +63,30 @@ def _asked():
 
 
 @pytest.fixture(scope="module")
-def answers():
-    """The flags of each command, and what is wrong with the commands asked for."""
-    done = subprocess.run(
-        [sys.executable, "-c", _CHECK], input=json.dumps([entry[1:] for entry in _asked()]),
-        capture_output=True, text=True, cwd=ROOT, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
-
-
-@pytest.fixture(scope="module")
-def known(answers):
+def known():
     """The flags of each command."""
-    return {command: set(names) | ALWAYS for command, names in answers["flags"].items()}
+    modules = {command: module for command, (module, _) in __main__.COMMANDS.items()}
+    return {name: {*command_line.flags_of(module), *ALWAYS} for name, module in modules.items()}
 
 
-def test_commands_that_are_shown_are_read_without_a_mistake(answers):
+def test_commands_that_are_shown_are_read_without_a_mistake():
     asked = _asked()
     assert {path.parts[0] for path, *_ in asked} == {
         "README.md", "docs", "recipes", "bert_tf", "pipelines",
     }  # fmt: skip
     assert {command for _, command, _ in asked} == set(__main__.COMMANDS)
-    shown = [
-        f"{asked[index][0]}: bert-tf {asked[index][1]}: {error}"
-        for index, error in answers["errors"]
-    ]
-    assert shown == []
+    for path, command, words in asked:
+        given = [f"--{name}={value}" for name, value in __main__.PRESETS.get(command, {}).items()]
+        try:
+            arguments.parse([*given, *words], command_line.flags_of(__main__.COMMANDS[command][0]))
+        except InputError as error:
+            pytest.fail(f"{path}: bert-tf {command}: {error}")
 
 
-def test_all_flags_are_listed():
+def test_all_flags_are_listed(capsys):
     """A new flag is a decision: python -m tests.list_flags > tests/flags.txt."""
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.list_flags"], capture_output=True, text=True, cwd=ROOT, check=True
-    )  # fmt: skip
-    assert done.stdout.splitlines() == (ROOT / "tests" / "flags.txt").read_text().splitlines()
+    list_flags.main()
+    assert capsys.readouterr().out == (ROOT / "tests" / "flags.txt").read_text()
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
@@ -137,7 +103,7 @@ def _steps():
     for line in text.splitlines():
         if match := re.match(r"([a-z -]+):", line):
             targets = match[1].split()
-        if match := re.search(r"\$\(BERT_TF(?:_THERE)?\) (\S+) (.*)", line):
+        for match in re.finditer(r"\$\(BERT_TF(?:_THERE)?\) (\S+) ((?:(?!\$\(BERT_TF).)*)", line):
             for target in targets:
                 own = match[1] if re.fullmatch("[a-z-]+", match[1]) else target
                 yield target, own.replace("show", "show-examples"), match[2]
@@ -194,6 +160,12 @@ def _texts(path):
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield node.lineno, node.value
+
+
+def test_foreign_flags_have_ours_of_the_same_meaning(known):
+    some = set().union(*known.values())
+    assert set(" ".join(foreign_flags.NAMES.values()).split()) <= some
+    assert not some & {*foreign_flags.NAMES, *foreign_flags.ALWAYS}
 
 
 def test_flags_in_messages_are_of_some_command(known):

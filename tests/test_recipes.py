@@ -1,45 +1,32 @@
 """Recipes of pre-training make settings that are whole, with the published sums."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from bert_tf.commands import pretrain
+from pipelines.common import arguments, command_line
+from pipelines.common.settings import arguments_of
 
 ROOT = Path(__file__).parent.parent
 NAMES = (
     *("adaptation", "albert", "bart", "base", "builtin", "day", "electra", "gpt", "lamb", "large"),
 )
-# Reads recipes as the command does, and prints what they ask for.
-_SETTINGS = """
-import json, sys
-from absl import flags
-from absl.testing import flagsaver
-from bert_tf.commands import pretrain, training_flags
-from pipelines.common import arguments
-found = {}
-for name in sys.argv[1:]:
-    with flagsaver.flagsaver():
-        words = [f"--flagfile=recipes/{name}.flags"]
-        if "--tfrecords" not in open(f"recipes/{name}.flags").read():
-            words.append("--tfrecords=tfrecords/pretraining")
-        arguments.parse(words, flags.FLAGS)
-        settings = pretrain.PretrainingSettings.from_flags(phases=training_flags.phases())
-        found[name] = settings.describe()
-print(json.dumps(found))
-"""
 
 
 @pytest.fixture(scope="module")
 def settings():
     """What the recipes of pre-training ask for, by name; they have passed `check`."""
-    done = subprocess.run(
-        [sys.executable, "-c", _SETTINGS, *NAMES],
-        capture_output=True, text=True, cwd=ROOT, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    found = {}
+    for name in NAMES:
+        words = [f"--flagfile={ROOT}/recipes/{name}.flags"]
+        if "--tfrecords" not in (ROOT / f"recipes/{name}.flags").read_text():
+            words.append("--tfrecords=tfrecords/pretraining")
+        arguments.parse(words, command_line.flags_of("bert_tf.commands.pretrain"))
+        given = arguments_of(pretrain.main)
+        found[name] = given["settings"].from_flags(phases=given["phases"].phases()).describe()
+    return found
 
 
 def test_recipes_of_pretraining_are_whole(settings):

@@ -8,61 +8,49 @@ With --model, this command runs the export: only use exports from sources that y
 """
 
 import json
-from typing import Any
+from typing import Annotated, Any
 
-from absl import flags
-
-from pipelines.common import flag_types
 from pipelines.common.errors import InputError
-from pipelines.common.flag_types import Group
-
-_INPUTS = flags.DEFINE_string(
-    "inputs", None, "The inputs as JSON: lists of values by name.", required=True
-)
-_SIGNATURE = flags.DEFINE_string(
-    "signature", None, "Name of the signature. Not given: that of the first task."
-)
-_MODEL = flags.DEFINE_string(
-    "model", None, "Folder of an export to run in this process. Not given: --server is used."
-)
-with flag_types.group(Group.SERVER):
-    _SERVER = flags.DEFINE_string(
-        "server",
-        None,
-        "Address of the server: grpc://host:8500 or http://host:8501; with TLS grpcs://host:8500 "
-        "or https://host. Not given: --model is used.",
-    )
-    _TOKEN_FILE = flags.DEFINE_string(
-        "token_file", None, "File with the token of the server. Not given: no token is sent."
-    )
-    _AUTHORITY = flags.DEFINE_string(
-        "authority",
-        None,
-        "File of trusted certificates (PEM) for TLS. Not given: those of the system.",
-    )
-    _NAME = flags.DEFINE_string("name", "bert", "Name of the model on the server.")
+from pipelines.common.flag_types import Group, Path
 
 
-def main() -> None:
-    """Asks as the flags say."""
+def main(
+    *,
+    inputs: str,
+    signature: str | None = None,
+    model: Path | None = None,
+    server: Annotated[str | None, Group.SERVER] = None,
+    token_file: Annotated[str | None, Group.SERVER] = None,
+    authority: Annotated[str | None, Group.SERVER] = None,
+    name: Annotated[str, Group.SERVER] = "bert",
+) -> None:
+    """Asks a server or an export.
+
+    Flags:
+      inputs: The inputs as JSON: lists of values by name.
+      signature: Name of the signature. Not given: that of the first task.
+      model: Folder of an export to run in this process. Not given: --server is used.
+      server: Address of the server: grpc://host:8500 or http://host:8501; with TLS
+        grpcs://host:8500 or https://host. Not given: --model is used.
+      token_file: File with the token of the server. Not given: no token is sent.
+      authority: File of trusted certificates (PEM) for TLS. Not given: those of the system.
+      name: Name of the model on the server.
+    """
     from bert_tf.serving import client
     from bert_tf.serving.credentials import Access
     from bert_tf.serving.predictor import Predictor
     from pipelines.common import json_files
 
-    inputs = json_files.parse(_INPUTS.value, "--inputs")
-    if not isinstance(inputs, dict):
+    values = json_files.parse(inputs, "--inputs")
+    if not isinstance(values, dict):
         raise InputError('--inputs: must be an object, such as {"text": ["a text"]}.')
-    if _SERVER.value is not None and _MODEL.value is None:
-        access = Access.of_files(_TOKEN_FILE.value, _AUTHORITY.value)
-        ask = client.connect(_SERVER.value, _NAME.value, access=access).predict
-    elif _MODEL.value is not None and _SERVER.value is None:
-        ask = Predictor(_MODEL.value)
+    if server and not model:
+        ask = client.connect(server, name, access=Access.of_files(token_file, authority)).predict
+    elif model and not server:
+        ask = Predictor(model)
     else:
         raise InputError("give either --server or --model.")
-    answer = {
-        name: _plain(value.tolist()) for name, value in ask(_SIGNATURE.value, **inputs).items()
-    }
+    answer = {key: _plain(value.tolist()) for key, value in ask(signature, **values).items()}
     print(json.dumps(answer, ensure_ascii=False, indent=2))
 
 

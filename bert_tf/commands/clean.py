@@ -6,25 +6,26 @@ files in it are kept and listed.
   bert-tf clean --tfrecords=tfrecords/pretraining --output=savedmodels/pretrained
 """
 
-from pipelines.common import flag_types
-
-_TFRECORDS = flag_types.define_path(
-    "tfrecords", "tfrecords/pretraining", "Folder of pre-training examples."
-)
-_CACHE = flag_types.define_path(
-    "cache", "tfrecords/finetuning", "Folder of kept outputs of frozen encoders."
-)
-_OUTPUT = flag_types.define_path(
-    "output", "savedmodels/pretrained", "Folder of a pre-training run."
-)
+from pipelines.common.flag_types import Path
 
 
-def main() -> None:
-    """Removes the folders that the flags name."""
+def main(
+    *,
+    tfrecords: Path = "tfrecords/pretraining",
+    cache: Path = "tfrecords/finetuning",
+    output: Path = "savedmodels/pretrained",
+) -> None:
+    """Removes the folders that the flags name.
+
+    Flags:
+      tfrecords: Folder of pre-training examples.
+      cache: Folder of kept outputs of frozen encoders.
+      output: Folder of a pre-training run.
+    """
     from bert_tf.finetuning import freezing
     from bert_tf.training import run_folder
     from pipelines.pretraining import example_folder
 
-    example_folder.remove(_TFRECORDS.value)
-    freezing.remove_outputs(_CACHE.value)
-    run_folder.remove_pretraining(_OUTPUT.value)
+    example_folder.remove(tfrecords)
+    freezing.remove_outputs(cache)
+    run_folder.remove_pretraining(output)

@@ -9,24 +9,18 @@ temporary folder. The page is available on this machine only; for others, use `b
 
 import contextlib
 import tempfile
+from typing import Annotated
 
-from absl import flags
-
-from pipelines.common import flag_types
-from pipelines.common.flag_types import Group
-
-_MODEL = flags.DEFINE_string(
-    "model", "savedmodels/bert", "Folder of an export, or of a model in any format."
-)
-with flag_types.group(Group.SERVER):
-    _PORT = flags.DEFINE(
-        flag_types.NumberParser(int, minimum=1, maximum=65535), "port", 8501, "Port of the page."
-    )
+from pipelines.common.flag_types import Group, Path, Port
 
 
-def main() -> None:
-    """Serves the page until the process is stopped."""
-    folder = _MODEL.value.rstrip("/")
+def main(*, model: Path = "savedmodels/bert", port: Annotated[Port, Group.SERVER] = 8501) -> None:
+    """Serves the page until the process is stopped.
+
+    Flags:
+      model: Folder of an export, or of a model in any format.
+      port: Port of the page.
+    """
     from bert_tf.serving.plan import EngineName
     from bert_tf.serving.server.settings import ServerSettings, check_packages
 
@@ -34,13 +28,13 @@ def main() -> None:
     from bert_tf.export import saved_model, sources
     from bert_tf.serving.server import run
 
-    address = run.Address("127.0.0.1", _PORT.value, None, _PORT.name)
+    address = run.Address("127.0.0.1", port, None, "port")
     address.check()
     with contextlib.ExitStack() as stack:
-        if not saved_model.is_export(folder):
+        if not saved_model.is_export(model):
             place = stack.enter_context(tempfile.TemporaryDirectory())
-            saved_model.export(sources.of_folder(folder), place)
-            folder = place
+            saved_model.export(sources.of_folder(model), place)
+            model = place
         # A demo starts at once: converting the model for another engine would take time.
         settings = ServerSettings(engine=EngineName.TENSORFLOW, threads=1)
-        run.serve(folder, "bert", address, settings)
+        run.serve(model, "bert", address, settings)

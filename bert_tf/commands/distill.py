@@ -10,24 +10,23 @@ The student has half of the teacher's layers and starts from them. The same comm
 that was stopped. To distil a fine-tuned model, use `bert-tf finetune` with its --teacher.
 """
 
-from absl import flags
-
-from bert_tf.commands import training_flags
+from bert_tf.commands.training_flags import PhaseFlags, run
 from bert_tf.pretraining.settings import DistillationSettings, RunOptions
-
-_TEACHER = flags.DEFINE_string(
-    "teacher",
-    None,
-    "The model to learn from: a masked LM in any format that `bert-tf convert` reads.",
-    required=True,
-)
-training_flags.define("savedmodels/distilled")
-DistillationSettings.define_flags()
-RunOptions.define_flags()
+from pipelines.common.flag_types import Path
 
 
-def main() -> None:
-    """Distils as the flags say."""
-    teacher = _TEACHER.value.rstrip("/")
-    settings = DistillationSettings.from_flags(phases=training_flags.phases(), teacher=teacher)
-    training_flags.run(settings)
+def main(
+    *,
+    teacher: Path,
+    phases: PhaseFlags,
+    output: Path = "savedmodels/distilled",
+    settings: type[DistillationSettings],
+    options: RunOptions,
+) -> None:
+    """Distils as the flags say.
+
+    Flags:
+      teacher: The model to learn from: a masked LM in any format that `bert-tf convert` reads.
+      output: Folder to write checkpoints, SavedModel, report and curves to.
+    """
+    run(settings.from_flags(phases=phases.phases(), teacher=teacher), output, options)

@@ -9,39 +9,34 @@ empty ones), or is a table (.tsv, .csv, .jsonl, .parquet, .xlsx); row n of the o
 text. Run the same command again to resume a run that was stopped. `neighbours` searches the file.
 """
 
-from absl import flags
-
-from bert_tf.commands.flag_texts import HEADER_HELP, OUTPUT_HELP, TEXT_COLUMNS_HELP
 from bert_tf.vectors.settings import EmbeddingSettings
-from pipelines.commands.shared_flags import EncodingFlags
-from pipelines.common import command_line, flag_types
+from pipelines.commands.shared_flags import TextTable
+from pipelines.common.flag_types import Path
 from pipelines.common.texts import counted
 
-_MODEL = flags.DEFINE_string(
-    "model", None, "The model: any that `bert-tf convert` reads.", required=True
-)
-_INPUT = flags.DEFINE_string(
-    "input", None, "File of texts; may be compressed (.gz, .bz2, .xz, .zst).", required=True
-)
-_OUTPUT = flag_types.define_path("output", None, OUTPUT_HELP, required=True)
-_COLUMNS = flags.DEFINE_list("columns", [], TEXT_COLUMNS_HELP)
-_HEADER = flags.DEFINE_bool("header", None, HEADER_HELP)
-_ENCODING = EncodingFlags()
-EmbeddingSettings.define_flags()
 
+def main(
+    *,
+    model: Path,
+    input: str,
+    output: Path,
+    table: TextTable,
+    settings: EmbeddingSettings,
+) -> None:
+    """Writes the vectors that the flags describe.
 
-def main() -> None:
-    """Writes the vectors that the flags describe."""
-    settings = EmbeddingSettings.from_flags()
+    Flags:
+      model: The model: any that `bert-tf convert` reads.
+      input: File of texts; may be compressed (.gz, .bz2, .xz, .zst).
+      output: What to write: a .npy file, with the texts next to it; a .jsonl file, as
+        extract_features of google-research/bert writes it; or a folder of .npy and .jsonl files, if
+        the name has no ending.
+    """
     from bert_tf.vectors import run
-    from pipelines.labelled.text_files import TextFile
 
-    columns = command_line.pairs(_COLUMNS.value, "--columns")
-    source = TextFile(_INPUT.value, columns, _HEADER.value, _ENCODING.value)
-    model = _MODEL.value.rstrip("/")
-    found, known = run.write(model, source, _OUTPUT.value, settings)
+    found, known = run.write(model, table.text_file(input), output, settings)
     if known:
-        print(f"{_OUTPUT.value}: exists; nothing to do.")
+        print(f"{output}: exists; nothing to do.")
         return
     vectors = counted(found["rows"], "vector")
-    print(f"{_OUTPUT.value}: {vectors} of {counted(found['shape'][0], 'number')}")
+    print(f"{output}: {vectors} of {counted(found['shape'][0], 'number')}")

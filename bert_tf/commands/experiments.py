@@ -8,53 +8,40 @@ were stopped, and other studies reuse the models that are there.
 """
 
 import sys
-
-from absl import flags
+from typing import Annotated
 
 from bert_tf.experiments.studies import PRESETS, STUDIES
-from pipelines.common import flag_types
-from pipelines.common.errors import InputError
-from pipelines.common.flag_types import Group
-
-_CORPUS = flags.DEFINE_string(
-    "corpus", None, "Text to pre-train on: files or globs.", required=True
-)
-_TASKS = flags.DEFINE_string(
-    "tasks",
-    "",
-    "Tasks to fine-tune for, separated by commas or spaces: KIND=PATH or NAME:KIND=PATH, with "
-    "columns after a question mark (reviews:classification=reviews.csv?text=review&label=stars). "
-    "Not given: tasks made from the corpus.",
-)
-_VOCAB = flags.DEFINE_string("vocab", None, "A vocabulary to use. Not given: one is learned.")
-_OUTPUT = flag_types.define_path(
-    "output", "savedmodels/experiments", "Folder for models, report and pictures."
-)
-with flag_types.group(Group.TRAINING):
-    _BUDGET = flags.DEFINE(
-        flag_types.ChoiceParser(PRESETS),
-        "budget",
-        "8h",
-        "About how long all of it takes on two cores. Size, steps, examples, seeds and studies are "
-        "fixed for each; trial shows in minutes whether everything works, and learns nothing.",
-    )
-    _ONLY = flags.DEFINE_list(
-        "only", [], f"Studies, of {', '.join(STUDIES)}. Not given: those of the --budget."
-    )
+from pipelines.common.flag_types import Group, Path, choice, choices
 
 
-def main() -> None:
-    """Runs the experiments with the flags given."""
-    for name in _ONLY.value:
-        if name not in STUDIES:
-            raise InputError(f"--only={name}: unknown study; use {', '.join(STUDIES)}.")
-    chosen = _ONLY.value or PRESETS[_BUDGET.value].studies
+def main(
+    *,
+    corpus: str,
+    tasks: str = "",
+    vocab: str | None = None,
+    output: Path = "savedmodels/experiments",
+    budget: Annotated[str, choice(PRESETS), Group.TRAINING] = "8h",
+    only: Annotated[tuple | None, choices(STUDIES), Group.TRAINING] = None,
+) -> None:
+    """Runs the experiments with the flags given.
+
+    Flags:
+      corpus: Text to pre-train on: files or globs.
+      tasks: Tasks to fine-tune for, separated by commas or spaces: KIND=PATH or NAME:KIND=PATH,
+        with columns after a question mark
+        (reviews:classification=reviews.csv?text=review&label=stars). Not given: tasks made from the
+        corpus.
+      vocab: A vocabulary to use. Not given: one is learned.
+      output: Folder for models, report and pictures.
+      budget: About how long all of it takes on two cores. Size, steps, examples, seeds and studies
+        are fixed for each; trial shows in minutes whether everything works, and learns nothing.
+      only: Studies to run. Not given: those of the --budget.
+    """
+    chosen = only or PRESETS[budget].studies
     studies = [name for name in STUDIES if name in chosen]
     from bert_tf.experiments import plan, run
 
-    output = _OUTPUT.value
-    request = plan.Request(output, _CORPUS.value, _TASKS.value, _VOCAB.value, _BUDGET.value)
-    failed = run.run(request, studies)
+    failed = run.run(plan.Request(output, corpus, tasks, vocab, budget), studies)
     print(f"{output}: report.md, report.json, pictures")
     if failed:
         sys.exit(

@@ -5,23 +5,19 @@ r"""Exports an encoder and its preprocessor as reusable SavedModels for TF Hub.
 The pair follows TF Hub's common text API: hub.load and hub.KerasLayer use it without this program.
 """
 
-from absl import flags
-
-from pipelines.common import flag_types
-
-_MODEL = flags.DEFINE_string(
-    "model", "savedmodels/pretrained", "Folder of a pre-trained or fine-tuned model."
-)
-_OUTPUT = flag_types.define_path(
-    "output", "savedmodels/hub", "Folder to write encoder/ and preprocess/ to."
-)
+from pipelines.common.flag_types import Path
 
 
-def main() -> None:
-    """Exports as the flags say."""
+def main(*, model: Path = "savedmodels/pretrained", output: Path = "savedmodels/hub") -> None:
+    """Exports as the flags say.
+
+    Flags:
+      model: Folder of a pre-trained or fine-tuned model.
+      output: Folder to write encoder/ and preprocess/ to.
+    """
     from bert_tf.export import hub, sources
+    from pipelines.common import files
 
-    model = _MODEL.value.rstrip("/")
-    source = sources.read(model)
-    encoder, preprocess = hub.export(source, _OUTPUT.value)
+    files.check_absent(output)
+    encoder, preprocess = hub.export(sources.read(model), output)
     print(f"{encoder}: the encoder\n{preprocess}: the preprocessor")

@@ -6,46 +6,39 @@ r"""Exports models for LiteRT and ONNX Runtime: the signatures that take token i
 A report next to the files gives the differences of their answers from those of the original.
 """
 
-from absl import flags
+from typing import Annotated
 
-from bert_tf.commands.flag_texts import DEV_HELP, MAX_LOSS_HELP, RUNTIMES, TASKS_HELP
+from bert_tf.commands.export_flags import ExportFlags
 from bert_tf.serving.plan import Precision
-from pipelines.common import flag_types
-from pipelines.common.errors import InputError
+from pipelines.common.flag_types import Path, choice, choices
 
-_TASKS = flags.DEFINE_string("tasks", "", TASKS_HELP)
-_OUTPUT = flag_types.define_path("output", "savedmodels/portable", "Folder to write to.")
-_FORMATS = flags.DEFINE(
-    flag_types.ChoiceParser(RUNTIMES, several=True), "format", RUNTIMES, "Formats to write."
-)
-_PRECISION = flags.DEFINE(
-    flag_types.ChoiceParser((Precision.FLOAT32, Precision.INT8)),
-    "precision",
-    "float32",
-    "Data type of the weights. int8: each task in int8, too, in the formats that keep all scores.",
-)
-_DEV = flags.DEFINE_string("dev", "", DEV_HELP)
-_MAX_LOSS = flags.DEFINE(
-    flag_types.NumberParser(float, minimum=0), "max_loss", 0.005, MAX_LOSS_HELP
-)
+RUNTIMES = ("litert", "onnx")  # `export.portable.Runtime`, without TensorFlow
+_PRECISION = choice((Precision.FLOAT32, Precision.INT8))
 
 
-def main() -> None:
-    """Exports as the flags say."""
-    from bert_tf.export import model_card, portable, sources
-    from pipelines.common import path_lists
+def main(
+    *,
+    models: ExportFlags,
+    output: Path = "savedmodels/portable",
+    format: Annotated[tuple, choices(RUNTIMES)] = RUNTIMES,
+    precision: Annotated[Precision, _PRECISION] = Precision.FLOAT32,
+) -> None:
+    """Exports as the flags say.
 
-    precision, check = Precision(_PRECISION.value), None
-    if _DEV.value and precision is Precision.FLOAT32:
-        raise InputError("--dev: is for a lower --precision, which is scored on it; leave it out.")
-    formats = [portable.Runtime(name) for name in _FORMATS.value]
-    found = sources.find(path_lists.entries(_TASKS.value))
-    if precision is Precision.INT8:
-        from bert_tf.serving.reduced_precision import ScoreCheck
+    Flags:
+      output: Folder to write to.
+      format: Formats to write.
+      precision: Data type of the weights. int8: each task in int8, too, in the formats that keep
+        all scores.
+    """
+    from bert_tf.export import model_card, portable
+    from pipelines.common import files
 
-        engines = [portable.ENGINES[runtime] for runtime in formats]
-        check = ScoreCheck.from_flags(found, precision, _DEV.value, _MAX_LOSS.value, engines)
-    report = portable.export(found, _OUTPUT.value, formats, check)
+    files.check_absent(output)
+    formats = [portable.Runtime(name) for name in format]
+    found = models.sources(precision)
+    check = models.score_check(found, precision, [portable.ENGINES[runtime] for runtime in formats])
+    report = portable.export(found, output, formats, check)
     for name, entry in report.items():
         largest = max(entry["largest_difference"].values())
         print(

@@ -12,50 +12,54 @@ further on such text (INIT=savedmodels/extended make pretrain).
 import functools
 from typing import Any
 
-from absl import flags
-
-from pipelines.commands.shared_flags import CorpusFlags
-from pipelines.common import flag_types
+from pipelines.commands.shared_flags import OptionalCorpus
 from pipelines.common.errors import InputError
-
-_MODEL = flags.DEFINE_string(
-    "model", None, "The model: any that `bert-tf convert` reads.", required=True
-)
-_CORPUS = CorpusFlags(required=False)
-_WORDS = flags.DEFINE_string("words", None, "File of words, one per line. Not given: --corpus.")
-_COUNT = flags.DEFINE(
-    flag_types.NumberParser(int, minimum=1), "count", 1000, "Words to add from the corpus, at most."
-)
-_OUTPUT = flag_types.define_path("output", None, "Folder to write.", required=True)
+from pipelines.common.flag_types import Count, Path
 
 
-def main() -> None:
-    """Writes the model with more words."""
-    if (_WORDS.value is None) == (_CORPUS.names.value is None):
+def main(
+    *,
+    model: Path,
+    corpus: OptionalCorpus,
+    words: str | None = None,
+    count: Count = 1000,
+    output: Path,
+) -> None:
+    """Writes the model with more words.
+
+    Flags:
+      model: The model: any that `bert-tf convert` reads.
+      words: File of words, one per line. Not given: --corpus.
+      count: Words to add from the corpus, at most.
+      output: Folder to write.
+    """
+    if bool(words) == bool(corpus.corpus):
         raise InputError("name either a corpus (--corpus) or a list of words (--words).")
     from bert_tf import weights
     from bert_tf.weights import extension
+    from pipelines.common import files
     from pipelines.tokenizers import learning, vocabulary, wordpiece
 
-    model = weights.read(_MODEL.value)
+    files.check_absent(output)
+    bundle = weights.read(model)
     saved = {}
-    if _WORDS.value:
-        words = vocabulary.read_lines(_WORDS.value)
+    if words:
+        chosen = vocabulary.read_lines(words)
     else:
-        extension.vocabulary_of(model)  # raises InputError unless it can be extended
-        settings: Any = model.resolved_settings()
+        extension.vocabulary_of(bundle)  # raises InputError unless it can be extended
+        settings: Any = bundle.resolved_settings()
         split = functools.partial(wordpiece.split_words, **settings)
         counts = learning.count_words(
-            _CORPUS.corpus(), _CORPUS.options(), split, sample_bytes=200_000_000, seed=1
+            corpus.files(), corpus.options(), split, sample_bytes=200_000_000, seed=1
         )
-        saved = dict(extension.candidates(model, counts, _COUNT.value))
-        words = list(saved)
-    extended, added = extension.with_words(model, words)
+        saved = dict(extension.candidates(bundle, counts, count))
+        chosen = list(saved)
+    extended, added = extension.with_words(bundle, chosen)
     if not added:
         raise InputError("every word is one token already, or too rare; there is nothing to add.")
-    weights.write(extended, _OUTPUT.value)
+    weights.write(extended, output)
     print(
-        f"{_OUTPUT.value}: {len(added):,} words more, such as {', '.join(added[:5])}; "
+        f"{output}: {len(added):,} words more, such as {', '.join(added[:5])}; "
         f"{len(extended.require_vocabulary()):,} tokens"
     )
     if saved:

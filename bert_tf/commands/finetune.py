@@ -14,88 +14,88 @@ alike (negative), texts with a class (label), or texts alone:
 A run that was stopped is resumed.
 """
 
-from collections.abc import Sequence
-from typing import Any
-
-from absl import flags
+import itertools
+from typing import Annotated, Any
 
 from bert_tf import tasks
-from bert_tf.commands.flag_texts import COLUMNS_HELP, HEADER_HELP, LABEL_MAP_HELP
 from bert_tf.finetuning.settings import FineTuningSettings, TaskRequest
-from pipelines.commands.shared_flags import EncodingFlags
-from pipelines.common import command_line, flag_types
+from pipelines.commands.shared_flags import ExampleTable
 from pipelines.common.errors import InputError
+from pipelines.common.flag_types import Parser, Path, Range, choice, listed
 from pipelines.common.texts import counted
 
-
-class _TaskParser(flag_types.ChoiceParser):
-    """Parses kinds of tasks, each perhaps with a name of its own, as in topics=classification."""
-
-    def __init__(self) -> None:
-        super().__init__(tasks.kinds(), several=True)
-        self.placeholder = "A,B,..."
-
-    def read(self, part: str) -> str:
-        super().read(part.rpartition("=")[2])
-        return part
+_KINDS = choice(tasks.kinds())
 
 
-_TASK = flags.DEFINE(
-    _TaskParser(),
-    "task",
-    None,
-    "A task, NAME=TASK to give it another name, or several separated by commas, which share an "
-    f"encoder. Tasks: {', '.join(tasks.kinds())}.",
-    required=True,
-)
-_INIT = flags.DEFINE_string(
-    "init",
-    None,
-    "Model to start from, in any format that `bert-tf convert` reads.",
-    required=True,
-)
-_DATA = flags.DEFINE_list(
-    "data",
-    [],
-    "Folder of the files, or one file, for each task. Not given: --train names the file.",
-)
-_TRAIN, _DEV, _TEST = (
-    flags.DEFINE_string(name, None, f"The {name} file. Not given: the one in --data, if any.")
-    for name in ("train", "dev", "test")
-)
-_OUTPUT = flag_types.define_path(
-    "output", None, "Folder to write to. Not given: savedmodels/finetuned/TASK."
-)
-_CACHE = flag_types.define_path(
-    "cache",
-    "tfrecords/finetuning",
-    "Folder for the outputs of a frozen encoder, which later runs with the same data reuse.",
-)
-_COLUMNS = flags.DEFINE_list("columns", [], COLUMNS_HELP)
-_DEV_COLUMNS, _TEST_COLUMNS = (
-    flags.DEFINE_list(
-        f"{name}_columns",
-        None,
-        f"As --columns, for the {name} file alone. Not given: those of --columns.",
-    )
-    for name in ("dev", "test")
-)
-_HEADER = flags.DEFINE_bool("header", None, HEADER_HELP)
-_ENCODING = EncodingFlags()
-_LABEL_MAP = flags.DEFINE_list("label_map", [], LABEL_MAP_HELP)
-_SEARCH = flags.DEFINE(
-    flag_types.NumberParser(float, minimum=0),
-    "search_minutes",
-    None,
-    "Minutes to search for the learning rate, batch size, epochs and layer decay with the best "
-    "score on dev, around those given. Not given: no search.",
-)
-FineTuningSettings.define_flags()
+def _task(part: str) -> str:
+    """A kind of task, perhaps with a name of its own, as in topics=classification."""
+    _KINDS.parse(part.rpartition("=")[2])
+    return part
 
 
-def _requests() -> tuple[TaskRequest, ...]:
-    entries = [entry.rpartition("=") for entry in _TASK.value]
-    places = _DATA.value
+_TASKS = Parser(listed(_task), _KINDS.placeholder)
+
+
+def main(
+    *,
+    task: Annotated[tuple, _TASKS],
+    init: Path,
+    data: list | None = None,
+    train: str | None = None,
+    dev: str | None = None,
+    test: str | None = None,
+    output: Path | None = None,
+    cache: Path = "tfrecords/finetuning",
+    table: ExampleTable,
+    dev_columns: dict | None = None,
+    test_columns: dict | None = None,
+    label_map: list | None = None,
+    search_minutes: Annotated[float | None, Range(minimum=0)] = None,
+    settings: type[FineTuningSettings],
+) -> None:
+    """Fine-tunes as the flags say.
+
+    Flags:
+      task: A task, NAME=TASK to give it another name, or several separated by commas, which share
+        an encoder.
+      init: Model to start from, in any format that `bert-tf convert` reads.
+      data: Folder of the files, or one file, for each task. Not given: --train names the file.
+      train: The train file. Not given: the one in --data, if any.
+      dev: The dev file. Not given: the one in --data, if any.
+      test: The test file. Not given: the one in --data, if any.
+      output: Folder to write to. Not given: savedmodels/finetuned/TASK.
+      cache: Folder for the outputs of a frozen encoder, which later runs with the same data reuse.
+      dev_columns: As --columns, for the dev file alone. Not given: those of --columns.
+      test_columns: As --columns, for the test file alone. Not given: those of --columns.
+      label_map: Names of labels, such as 1=World,2=Sports; or a file with a label, a tab and its
+        name per line, or, if labels are numbers, with a name per line. Not given: labels keep their
+        names in the files.
+      search_minutes: Minutes to search for the learning rate, batch size, epochs and layer decay
+        with the best score on dev, around those given. Not given: no search.
+    """
+    files = {"train": train, "dev": dev, "test": test}
+    columns = {"dev": dev_columns, "test": test_columns}
+    requests = _requests(task, data or [], files, _layout(table, columns, label_map))
+    chosen = settings.from_flags(tasks=requests, init=init)
+    from bert_tf.finetuning import search, sweep, task_report
+    from pipelines.common.files import names_in
+
+    name = tasks.JOINT.join(request.name for request in requests)
+    folder = output or f"savedmodels/finetuned/{name}"
+    if search_minutes is None:
+        report = sweep.finetune(chosen, folder, cache)
+    else:
+        report = search.search(chosen, folder, cache, search_minutes)
+    if report:
+        print(task_report.summary(report))
+        print(f"\n{folder}: {', '.join(sorted(names_in(folder)))}")
+
+
+def _requests(
+    named: tuple[str, ...], places: list[str], files: dict[str, str | None], layout: dict[str, Any]
+) -> tuple[TaskRequest, ...]:
+    """A request for each task; `files` and `layout` are fields of all."""
+    entries = [entry.rpartition("=") for entry in named]
     if places and len(entries) == 1:
         places = [",".join(places)]  # a comma in the path
     if places and len(places) != len(entries):
@@ -103,61 +103,33 @@ def _requests() -> tuple[TaskRequest, ...]:
             f"--task names {counted(len(entries), 'task')}, --data "
             f"{counted(len(places), 'place')}; give one place for each task."
         )
-    named = ((flag.name, flag.value) for flag in (_TRAIN, _DEV, _TEST))
-    splits = tuple((name, value) for name, value in named if value)
+    splits = tuple((split, path) for split, path in files.items() if path)
     if splits and len(entries) > 1:
         raise InputError("--train, --dev and --test are for one task; use --data for several.")
-    if not splits and not _DATA.value:
+    if not splits and not places:
         raise InputError("no data was named; use DATA= (--data), or --train and --dev.")
-    for name, *_ in entries:
-        if name:
-            _check_name(name)
-    data: Sequence[str | None] = places or [None] * len(entries)
-    layout = _layout()
+    from bert_tf.weights import own
+
+    for name in filter(None, (name for name, *_ in entries)):
+        own.check_task_name(name, "--task")
     return tuple(
         TaskRequest(kind, name or kind, place, splits, **layout)
-        for (name, _, kind), place in zip(entries, data, strict=True)
+        for (name, _, kind), place in itertools.zip_longest(entries, places)
     )
 
 
-def _layout() -> dict[str, Any]:
+def _layout(
+    table: ExampleTable, columns: dict[str, dict[str, str] | None], label_map: list[str] | None
+) -> dict[str, Any]:
     """The layout of the files, as fields of a `TaskRequest`."""
     from pipelines.labelled import labels
 
-    def pairs(flag: flags.FlagHolder) -> tuple[tuple[str, str], ...]:
-        return tuple(command_line.pairs(flag.value, f"--{flag.name}").items())
-
-    names, listed = labels.read(_LABEL_MAP.value, _ENCODING.value) if _LABEL_MAP.value else ({}, ())
-    own = (("dev", _DEV_COLUMNS), ("test", _TEST_COLUMNS))
+    names, listed = labels.read(label_map, table.codec) if label_map else ({}, ())
     return {
-        "columns": pairs(_COLUMNS),
-        "split_columns": tuple((split, pairs(flag)) for split, flag in own if flag.value),
-        "header": _HEADER.value,
-        "encoding": _ENCODING.value,
+        "columns": tuple(table.roles.items()),
+        "split_columns": tuple((k, tuple(own.items())) for k, own in columns.items() if own),
+        "header": table.header,
+        "encoding": table.codec,
         "label_map": tuple(names.items()),
         "label_names": listed,
     }
-
-
-def _check_name(name: str) -> None:
-    from bert_tf.weights import own
-
-    own.check_task_name(name, "--task")
-
-
-def main() -> None:
-    """Fine-tunes as the flags say."""
-    requests = _requests()
-    settings = FineTuningSettings.from_flags(tasks=requests, init=_INIT.value.rstrip("/"))
-    from bert_tf.finetuning import search, sweep, task_report
-    from pipelines.common import files
-
-    name = tasks.JOINT.join(request.name for request in requests)
-    output = _OUTPUT.value or f"savedmodels/finetuned/{name}"
-    if _SEARCH.value is None:
-        report = sweep.finetune(settings, output, _CACHE.value)
-    else:
-        report = search.search(settings, output, _CACHE.value, _SEARCH.value)
-    if report:
-        print(task_report.summary(report))
-        print(f"\n{output}: {', '.join(sorted(files.names_in(output)))}")

@@ -10,37 +10,31 @@ summarize. The same seed gives the same text.
 import dataclasses
 import sys
 
-from absl import flags
-
 from bert_tf.generation.settings import GenerationSettings
-
-_MODEL = flags.DEFINE_string(
-    "model", None, "The model: any that `bert-tf convert` reads.", required=True
-)
-_PROMPT = flags.DEFINE_string(
-    "prompt",
-    "",
-    "The text to continue, or of a BART the source. Not given: a text from its beginning.",
-)
-GenerationSettings.define_flags()
+from pipelines.common.flag_types import Path
 
 
-def main() -> None:
-    """Generates as the flags say."""
-    given = GenerationSettings.given_by_flags()
+def main(*, model: Path, prompt: str = "", settings: type[GenerationSettings]) -> None:
+    """Generates as the flags say.
+
+    Flags:
+      model: The model: any that `bert-tf convert` reads.
+      prompt: The text to continue, or of a BART the source. Not given: a text from its beginning.
+    """
+    given = settings.given_by_flags()
     from bert_tf.export import sources
     from bert_tf.generation import decoder as decoders
     from bert_tf.generation.generator import TextGenerator
 
-    source = sources.read(_MODEL.value.rstrip("/"))
-    model, tokenizer = source.bundle.language_model(), source.bundle.tokenizer()
-    decoder = decoders.make(model.encoder, model.token_logits, tokenizer)
+    source = sources.read(model)
+    network, tokenizer = source.bundle.language_model(), source.bundle.tokenizer()
+    decoder = decoders.make(network.encoder, network.token_logits, tokenizer)
     assert source.generation is not None  # it is a language model
-    settings = dataclasses.replace(source.generation, **given)
-    found = TextGenerator(decoder, tokenizer, source.max_seq_length, settings)
-    parts = found.generate([_PROMPT.value]) if settings.beams > 1 else found.stream(_PROMPT.value)
+    chosen = dataclasses.replace(source.generation, **given)
+    found = TextGenerator(decoder, tokenizer, source.max_seq_length, chosen)
+    parts = found.generate([prompt]) if chosen.beams > 1 else found.stream(prompt)
     if decoder.continues:
-        sys.stdout.write(_PROMPT.value)
+        sys.stdout.write(prompt)
     for part in parts:
         sys.stdout.write(part)
         sys.stdout.flush()

@@ -7,16 +7,16 @@ that precedes it, or at least half a window. Perplexities per token are
 comparable between models of one tokenizer; the others between tokenizers that change no text.
 """
 
-from absl import flags
-
-_MODEL = flags.DEFINE_string(
-    "model", None, "The model: any left-to-right one that `bert-tf convert` reads.", required=True
-)
-_CORPUS = flags.DEFINE_string("corpus", None, "Files or globs, separated by commas.", required=True)
+from pipelines.common.flag_types import Path
 
 
-def main() -> None:
-    """Scores the files that the flags name."""
+def main(*, model: Path, corpus: str) -> None:
+    """Scores the files that the flags name.
+
+    Flags:
+      model: The model: any left-to-right one that `bert-tf convert` reads.
+      corpus: Files or globs, separated by commas.
+    """
     from tqdm import tqdm
 
     from bert_tf.export import sources
@@ -24,15 +24,15 @@ def main() -> None:
     from pipelines.common.errors import InputError
     from pipelines.corpus import reader
 
-    source = sources.read(_MODEL.value.rstrip("/"))
-    model, tokenizer = source.bundle.language_model(), source.bundle.tokenizer()
-    if not model.config.causal:
+    source = sources.read(model)
+    network, tokenizer = source.bundle.language_model(), source.bundle.tokenizer()
+    if not network.config.causal:
         raise InputError(
-            f"{_MODEL.value}: reads whole texts; only left-to-right models (GPT) have a perplexity."
+            f"{model}: reads whole texts; only left-to-right models (GPT) have a perplexity."
         )
-    documents = reader.documents(reader.open_corpus(_CORPUS.value), reader.ReadOptions())
+    documents = reader.documents(reader.open_corpus(corpus), reader.ReadOptions())
     shown = tqdm(documents, unit="document")
-    found = perplexity.score(model, tokenizer, shown, source.max_seq_length)
+    found = perplexity.score(network, tokenizer, shown, source.max_seq_length)
     print(
         f"{found.texts:,} documents, {found.tokens:,} tokens\n"
         f"perplexity {found.perplexity:.2f} per token, {found.word_perplexity:.2f} per word, "

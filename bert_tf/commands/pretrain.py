@@ -10,14 +10,21 @@ length 128, then 512) are given as lists:
       --model=base --output=savedmodels/base
 """
 
-from bert_tf.commands import training_flags
+from bert_tf.commands.training_flags import PhaseFlags, run
 from bert_tf.pretraining.settings import PretrainingSettings, RunOptions
-
-training_flags.define("savedmodels/pretrained")
-PretrainingSettings.define_flags()
-RunOptions.define_flags()
+from pipelines.common.flag_types import Path
 
 
-def main() -> None:
-    """Pre-trains as the flags say."""
-    training_flags.run(PretrainingSettings.from_flags(phases=training_flags.phases()))
+def main(
+    *,
+    phases: PhaseFlags,
+    output: Path = "savedmodels/pretrained",
+    settings: type[PretrainingSettings],
+    options: RunOptions,
+) -> None:
+    """Pre-trains as the flags say.
+
+    Flags:
+      output: Folder to write checkpoints, SavedModel, report and curves to.
+    """
+    run(settings.from_flags(phases=phases.phases()), output, options)

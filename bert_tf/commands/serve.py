@@ -13,34 +13,48 @@ authentication. An export is a program: only serve exports from sources that you
 """
 
 import dataclasses
+from typing import Annotated
 
 from absl import flags
 
 from bert_tf.serving.server.settings import ServerSettings, check_packages
-from pipelines.common import flag_types
 from pipelines.common.errors import InputError
-from pipelines.common.flag_types import Group
+from pipelines.common.flag_types import Group, Path, Port
 
-_MODEL = flags.DEFINE_string(
-    "model", "savedmodels/bert", "Folder with the versions of an export; the newest is served."
-)
-with flag_types.group(Group.SERVER):
-    _NAME = flags.DEFINE_string("name", "bert", "Name of the model on the server.")
-    _HOST = flags.DEFINE_string(
-        "host",
-        "127.0.0.1",
-        "Address to listen on: 127.0.0.1 for this machine only, 0.0.0.0 for all networks.",
-    )
-    _GRPC_PORT, _REST_PORT = (
-        flags.DEFINE(flag_types.NumberParser(int, minimum=1, maximum=65535), name, port, text)
-        for name, port, text in (
-            ("grpc_port", 8500, "Port for gRPC."),
-            ("rest_port", 8501, "Port for REST and the page."),
-        )
-    )
-    _DOCKER = flags.DEFINE_bool("docker", False, "Serve with TensorFlow Serving in docker.")
-ServerSettings.define_flags()
 _DOCKER_SETTINGS = ("threads",)  # the others are those of our server
+
+
+def main(
+    *,
+    model: Path = "savedmodels/bert",
+    name: Annotated[str, Group.SERVER] = "bert",
+    host: Annotated[str, Group.SERVER] = "127.0.0.1",
+    grpc_port: Annotated[Port, Group.SERVER] = 8500,
+    rest_port: Annotated[Port, Group.SERVER] = 8501,
+    docker: Annotated[bool, Group.SERVER] = False,
+    settings: ServerSettings,
+) -> None:
+    """Serves as the flags say, until the process is stopped.
+
+    Flags:
+      model: Folder with the versions of an export; the newest is served.
+      name: Name of the model on the server.
+      host: Address to listen on: 127.0.0.1 for this machine only, 0.0.0.0 for all networks.
+      grpc_port: Port for gRPC.
+      rest_port: Port for REST and the page.
+      docker: Serve with TensorFlow Serving in docker.
+    """
+    if not name or "/" in name:
+        raise InputError(f"--name={name}: is a part of URLs; give a name without slashes.")
+    if docker:
+        from bert_tf.serving import docker as tensorflow_serving
+
+        _check_docker()
+        tensorflow_serving.serve(model, name, host, grpc_port, rest_port, settings.threads)
+    check_packages()
+    from bert_tf.serving.server import run
+
+    run.serve(model, name, run.Address(host, rest_port, grpc_port), settings)
 
 
 def _check_docker() -> None:
@@ -54,22 +68,3 @@ def _check_docker() -> None:
             "serve without --docker. A reverse proxy in front of TensorFlow Serving can check a "
             "token, offer TLS and limit requests."
         )
-
-
-def main() -> None:
-    """Serves as the flags say, until the process is stopped."""
-    model = _MODEL.value.rstrip("/")
-    if not _NAME.value or "/" in _NAME.value:
-        raise InputError(f"--name={_NAME.value}: is a part of URLs; give a name without slashes.")
-    settings = ServerSettings.from_flags()
-    if _DOCKER.value:
-        from bert_tf.serving import docker
-
-        _check_docker()
-        ports = (_GRPC_PORT.value, _REST_PORT.value)
-        docker.serve(model, _NAME.value, _HOST.value, *ports, settings.threads)
-    check_packages()
-    from bert_tf.serving.server import run
-
-    address = run.Address(_HOST.value, _REST_PORT.value, _GRPC_PORT.value)
-    run.serve(model, _NAME.value, address, settings)

@@ -167,10 +167,10 @@ def make(request: Request) -> Plan:
     """
     output, path = request.output, f"{request.output}/{IDENTITY}"
     sources = [*path_lists.expand_globs(request.corpus), *filter(None, [request.vocab])]
-    corpus, entries = {"input": request.corpus}, path_lists.entries(request.tasks)
+    corpus, entries = {"corpus": request.corpus}, path_lists.entries(request.tasks)
     if not entries:
         rest, entries = own_tasks.make(request.corpus, f"{output}/{OWN_TASKS}")
-        corpus = {"input": rest, "format": "sentences"}
+        corpus = {"corpus": rest, "format": "sentences"}
     tasks = list(map(parse_task, entries))
     names = [task.name for task in tasks]
     for task in tasks:

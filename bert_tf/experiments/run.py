@@ -60,7 +60,7 @@ def _execute(run: CommandRun, output: str) -> str:
     try:
         return pool.submit(_call, run.words, log).result()
     except BrokenProcessPool:
-        return f"its process was killed; it may have run out of memory (see {log})"
+        return f"its process {pool.death()} (see {log})"
     except stopping.Stopped:
         with contextlib.suppress(ProcessLookupError, BrokenProcessPool):
             os.kill(process.result(), signal.SIGTERM)

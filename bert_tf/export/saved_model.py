@@ -60,6 +60,12 @@ class Manifest(TypedDict):
 Check = Callable[[str], list[ReducedScore]]
 
 
+def check_output(folder: str) -> None:
+    """Raises InputError if a folder holds something other than versions."""
+    ours = [f"{number}/{MANIFEST}" for number in versions(folder)]
+    outputs.check_folder(folder, "exported versions", ours, _VERSIONS)
+
+
 def export(
     sources: Sequence[ModelSource],
     folder: str,
@@ -82,8 +88,7 @@ def export(
         is writing to it; and the errors of `check`.
     """
     folder = folder.rstrip("/")
-    ours = [f"{number}/{MANIFEST}" for number in versions(folder)]
-    outputs.check_folder(folder, "exported versions", ours, _VERSIONS)
+    check_output(folder)
     with locks.held(folder):
         version = 1 + max(versions(folder), default=0)
         path = f"{folder}/{version}"
@@ -138,7 +143,7 @@ def newest(path: str) -> str:
         return path
     found = versions(path)
     if not found:
-        raise InputError(f"{path}: has no exported version; make one with make export.")
+        raise InputError(f"{path}: has no exported version; make one with bert-tf export.")
     return f"{path}/{found[-1]}"
 
 
@@ -305,7 +310,7 @@ def read_manifest(path: str) -> Manifest:
     """
     if not files.gfile.exists(f"{path}/{MANIFEST}"):
         raise InputError(
-            f"{path}: is not an export (it has no {MANIFEST}); make one with make export."
+            f"{path}: is not an export (it has no {MANIFEST}); make one with bert-tf export."
         )
     found = json_files.read(f"{path}/{MANIFEST}", Manifest)
     for model in found["models"]:

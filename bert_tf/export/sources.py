@@ -155,8 +155,8 @@ def _all_entries() -> list[str]:
         found.append("pretrained")
     if not found:
         raise InputError(
-            "there is nothing to export: fine-tune a task first (make finetune), or name folders "
-            "(TASKS='task=folder')."
+            "there is nothing to export: fine-tune a task first (bert-tf finetune), or name "
+            "folders (TASKS='task=folder')."
         )
     return found
 
@@ -176,7 +176,7 @@ def _parse(entry: str) -> tuple[str, str]:
         known = _PRETRAINED
     if not files.gfile.isdir(known):
         raise InputError(
-            f"{known}: no such folder; fine-tune it (make finetune TASK={name}), or name its "
+            f"{known}: no such folder; fine-tune it (bert-tf finetune --task={name}), or name its "
             f"folder (TASKS='{name}=folder')."
         )
     return name, known

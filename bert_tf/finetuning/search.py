@@ -59,6 +59,7 @@ def search(settings: FineTuningSettings, output: str, cache: str, minutes: float
         raise InputError("--keep_runs: a search keeps the best trial only; leave it out.")
     if distribution.in_cluster() or "://" in output:
         raise InputError("--search_minutes: works on one machine, and writes to a local folder.")
+    run_folder.check_output(output, True)
     stamp = f"search-{preparation.stamp(settings)}"
     report = run_folder.unchanged(output, stamp)
     if report is None:

@@ -2,13 +2,12 @@
 
 import dataclasses
 import enum
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from bert_tf.models.head_config import MAX_LAYERS, MAX_WIDTH, HeadConfig, HeadLayers
 from bert_tf.training.settings import TrainingSettings
 from pipelines.common.errors import InputError
-from pipelines.common.flag_types import Group
-from pipelines.common.settings import setting
+from pipelines.common.flag_types import Count, Group, Name, Range
 from pipelines.common.texts import UTF8
 
 
@@ -67,150 +66,81 @@ class TaskRequest:
 
 @dataclasses.dataclass(frozen=True)
 class FineTuningSettings(TrainingSettings):
-    """Everything besides the data that decides the weights. Defaults are the paper's (A.3)."""
+    """Everything besides the data that decides the weights. Defaults are the paper's (A.3).
+
+    Flags:
+      epochs: Passes over the training data; 0.5 is half a pass.
+      batch_size: Examples per step, over all devices.
+      learning_rates: Peak learning rate, which then falls linearly to 0. Of several, each is tried,
+        and the best on dev is kept.
+      seeds: Seeds of the head's initial weights, the order of the data and dropout. Each is a run;
+        the report has their median.
+      warmup_fraction: Fraction of the steps in which the learning rate rises linearly from 0 to its
+        peak.
+      layer_decay: Factor of the learning rate from each layer to the one below; 1: one rate for
+        all.
+      balanced: Weight the classes in the loss by the inverse of their frequency.
+      max_seq_length: Maximum number of tokens in a sequence, special tokens included; longer texts
+        are cut, or read in several parts. Not given: 128; for SQuAD and other spans 384.
+      windows: In classification and regression of single texts: how many windows of
+        --max_seq_length tokens are read of a longer text at most; what the model says of each is
+        averaged. Not given: 1.
+      dimensions: For embeddings: numbers of dimensions that are trained to do alone, such as
+        256,128,64. Not given: only all dimensions together.
+      max_target_length: In generation, maximum number of tokens in a target, special tokens
+        included: longer ones are cut, and texts that the model writes end there. Not given: 64.
+      document_context: In tagging, fill up each sequence with the sentences around it in its
+        document.
+      head_layers: Outputs of the encoder that the head reads: of the last layer, the embeddings, or
+        the second-to-last layer; or of the last four, of all layers, or of each layer and the
+        embeddings, as a concatenation (concat) or a learned weighted sum (weighted).
+      bilstm_layers: Layers of a BiLSTM between the encoder and the output layer of each task; 0:
+        none. In tasks on whole texts it replaces the pooler.
+      bilstm_width: Width of each direction of the --bilstm_layers.
+      freeze: Parts of the encoder that are not trained: `embeddings`, layers by number from 0 (the
+        lowest), such as embeddings,0-3, or `all`: then its outputs are computed once and kept in
+        --cache. Not given: none.
+      teacher: A model fine-tuned for the same task: half of the loss is the divergence from its
+        logits (distillation). Not given: none.
+      unlabelled: A file of further texts without labels, to learn from the --teacher. Not given:
+        none.
+      train_examples: Number of training examples to use, drawn at random; fewer are a subset of
+        more. Not given: all.
+      dev_fraction: Fraction of the training data that becomes dev if there is no dev file; 0: none.
+      evaluations: Evaluations on dev per epoch; 0: only one, at the end.
+      patience: Stop a run after this many evaluations without a better score; 0: never.
+      keep_runs: Keep the weights of all runs (learning rates, seeds), not only those of the best.
+    """
 
     tasks: tuple[TaskRequest, ...]
     init: str  # a model in any format that the command convert reads
-    epochs: float = setting(
-        3.0,
-        "Passes over the training data; 0.5 is half a pass.",
-        above=0,
-    )
-    batch_size: int = setting(32, "Examples per step, over all devices.", minimum=1)
-    learning_rates: tuple[float, ...] = setting(
-        (5e-5,),
-        "Peak learning rate, which then falls linearly to 0. Of several, each is tried, and the "
-        "best on dev is kept.",
-        flag="learning_rate",
-        above=0,
-    )
-    seeds: tuple[int, ...] = setting(
-        (1,),
-        "Seeds of the head's initial weights, the order of the data and dropout. Each is a run; "
-        "the report has their median.",
-        minimum=0,
-        below=1 << 31,
-    )
-    warmup_fraction: float = setting(
-        0.1,
-        "Fraction of the steps in which the learning rate rises linearly from 0 to its peak.",
-        minimum=0,
-        below=1,
-    )
-    layer_decay: float = setting(
-        1.0,
-        "Factor of the learning rate from each layer to the one below; 1: one rate for all.",
-        above=0,
-        maximum=1,
-    )
-    balanced: bool = setting(
-        False,
-        "Weight the classes in the loss by the inverse of their frequency.",
-    )
-    max_seq_length: int | None = setting(
-        None,
-        "Maximum number of tokens in a sequence, special tokens included; longer texts are cut, or "
-        "read in several parts. Not given: 128; for SQuAD and other spans 384.",
-        group=Group.MODEL,
-        minimum=8,
-    )
-    windows: int | None = setting(
-        None,
-        "In classification and regression of single texts: how many windows of --max_seq_length "
-        "tokens are read of a longer text at most; what the model says of each is "
-        "averaged. Not given: 1.",
-        group=Group.MODEL,
-        minimum=1,
-        maximum=1000,
-    )
-    dimensions: tuple[int, ...] | None = setting(
-        None,
-        "For embeddings: numbers of dimensions that are trained to do alone, such as 256,128,64. "
-        "Not given: only all dimensions together.",
-        group=Group.MODEL,
-        minimum=1,
-    )
-    max_target_length: int | None = setting(
-        None,
-        "In generation, maximum number of tokens in a target, special tokens included: longer ones "
-        "are cut, and texts that the model writes end there. Not given: 64.",
-        group=Group.MODEL,
-        minimum=8,
-    )
-    document_context: bool = setting(
-        False,
-        "In tagging, fill up each sequence with the sentences around it in its document.",
-        group=Group.MODEL,
-    )
+    epochs: Annotated[float, Range(above=0)] = 3.0
+    batch_size: Count = 32
+    learning_rates: Annotated[tuple[float, ...], Range(above=0), Name("learning_rate")] = (5e-5,)
+    seeds: Annotated[tuple[int, ...], Range(minimum=0, below=1 << 31)] = (1,)
+    warmup_fraction: Annotated[float, Range(minimum=0, below=1)] = 0.1
+    layer_decay: Annotated[float, Range(above=0, maximum=1)] = 1.0
+    balanced: bool = False
+    max_seq_length: Annotated[int | None, Range(minimum=8), Group.MODEL] = None
+    windows: Annotated[int | None, Range(minimum=1, maximum=1000), Group.MODEL] = None
+    dimensions: Annotated[tuple[int, ...] | None, Range(minimum=1), Group.MODEL] = None
+    max_target_length: Annotated[int | None, Range(minimum=8), Group.MODEL] = None
+    document_context: Annotated[bool, Group.MODEL] = False
     fixed_length: bool = False  # pads every batch to `max_seq_length`; always so on TPUs
-    head_layers: HeadLayers = setting(
-        HeadLayers.LAST,
-        "Outputs of the encoder that the head reads: of the last layer, the embeddings, or the "
-        "second-to-last layer; or of the last four, of all layers, or of each layer and the "
-        "embeddings, as a concatenation (concat) or a learned weighted sum (weighted).",
-        group=Group.MODEL,
+    head_layers: Annotated[HeadLayers, Group.MODEL] = HeadLayers.LAST
+    bilstm_layers: Annotated[int, Range(minimum=0, maximum=MAX_LAYERS), Group.MODEL] = 0
+    bilstm_width: Annotated[int, Range(minimum=1, maximum=MAX_WIDTH), Group.MODEL] = (
+        HeadConfig.bilstm_width
     )
-    bilstm_layers: int = setting(
-        0,
-        "Layers of a BiLSTM between the encoder and the output layer of each task; 0: none. In "
-        "tasks on whole texts it replaces the pooler.",
-        group=Group.MODEL,
-        minimum=0,
-        maximum=MAX_LAYERS,
-    )
-    bilstm_width: int = setting(
-        HeadConfig.bilstm_width,
-        "Width of each direction of the --bilstm_layers.",
-        group=Group.MODEL,
-        minimum=1,
-        maximum=MAX_WIDTH,
-    )
-    freeze: str | None = setting(
-        None,
-        "Parts of the encoder that are not trained: `embeddings`, layers by number from 0 (the "
-        "lowest), such as embeddings,0-3, or `all`: then its outputs are computed once and kept in "
-        "--cache. Not given: none.",
-    )
-    teacher: str | None = setting(
-        None,
-        "A model fine-tuned for the same task: half of the loss is the divergence from its logits "
-        "(distillation). Not given: none.",
-    )
-    unlabelled: str | None = setting(
-        None,
-        "A file of further texts without labels, to learn from the --teacher. Not given: none.",
-    )
-    train_examples: int | None = setting(
-        None,
-        "Number of training examples to use, drawn at random; fewer are a subset of more. Not "
-        "given: all.",
-        minimum=1,
-    )
-    dev_fraction: float = setting(
-        0.1,
-        "Fraction of the training data that becomes dev if there is no dev file; 0: none.",
-        group=Group.SAVING,
-        minimum=0,
-        below=1,
-    )
-    evaluations: int = setting(
-        1,
-        "Evaluations on dev per epoch; 0: only one, at the end.",
-        group=Group.SAVING,
-        minimum=0,
-    )
-    patience: int = setting(
-        0,
-        "Stop a run after this many evaluations without a better score; 0: never.",
-        group=Group.SAVING,
-        minimum=0,
-    )
+    freeze: str | None = None
+    teacher: str | None = None
+    unlabelled: str | None = None
+    train_examples: Count | None = None
+    dev_fraction: Annotated[float, Range(minimum=0, below=1), Group.SAVING] = 0.1
+    evaluations: Annotated[int, Range(minimum=0), Group.SAVING] = 1
+    patience: Annotated[int, Range(minimum=0), Group.SAVING] = 0
     selection: Selection = Selection.BEST  # the weights to keep
-    keep_runs: bool = setting(
-        False,
-        "Keep the weights of all runs (learning rates, seeds), not only those of the best.",
-        group=Group.SAVING,
-    )
+    keep_runs: Annotated[bool, Group.SAVING] = False
 
     _FREE: ClassVar[tuple[str, ...]] = (*TrainingSettings._FREE, "keep_runs", "fixed_length")
 

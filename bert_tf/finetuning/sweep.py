@@ -54,6 +54,7 @@ def finetune(
     """
     begin = time.perf_counter()
     settings.check()
+    run_folder.check_output(output, not distribution.in_cluster())
     stamp = preparation.stamp(settings)
     report = run_folder.unchanged(output, stamp)
     if report is not None:

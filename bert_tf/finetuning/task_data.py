@@ -136,8 +136,8 @@ def read_examples(request: TaskRequest, settings: FineTuningSettings) -> TaskExa
     if "train" not in parts:
         raise InputError(
             f"{request.data or 'the files named'}: no training data for {request.kind}. To predict "
-            "with a trained model (for ax, one of mnli), use make predict MODEL= INPUT= "
-            "[ARGS=--kind=ax]."
+            "with a trained model (for ax, one of mnli), use bert-tf predict "
+            "(--kind=ax)."
         )
     parts["train"] = learnable(task, parts["train"], notes)
     task = task.fit(parts["train"])  # of all examples: a part may lack a label that dev has

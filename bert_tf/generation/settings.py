@@ -1,54 +1,43 @@
 """Settings of text generation."""
 
 import dataclasses
+from typing import Annotated
 
 from pipelines.common.errors import InputError
-from pipelines.common.flag_types import Group
-from pipelines.common.settings import Settings, setting
+from pipelines.common.flag_types import Count, Group, Range
+from pipelines.common.settings import Settings
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class GenerationSettings(Settings):
-    """How the next tokens of a text are chosen."""
+    """How the next tokens of a text are chosen.
+
+    Flags:
+      max_new_tokens: Maximum number of tokens to generate.
+      min_new_tokens: Minimum number of tokens before the text may end.
+      temperature: 0: the most probable token. Above: sample, with logits divided by this.
+      top_k: Sample from this many most probable tokens; 0: all.
+      top_p: Sample from the fewest most probable tokens whose probabilities sum to this (nucleus).
+      beams: Beams of beam search; 1: none.
+      length_penalty: Beam search divides the log-probability of a text by its length to this power.
+      early_stopping: Stop beam search once as many texts have ended as there are beams.
+      unique_ngram: No sequence of this many tokens may occur twice, a prompt (but not a source)
+        included; 0: any may.
+      seed: Seed of sampling: the same seed and text give the same result.
+    """
 
     group = Group.MODEL
 
-    max_new_tokens: int = setting(64, "Maximum number of tokens to generate.", minimum=1)
-    min_new_tokens: int = setting(0, "Minimum number of tokens before the text may end.", minimum=0)
-    temperature: float = setting(
-        0.0,
-        "0: the most probable token. Above: sample, with logits divided by this.",
-        minimum=0,
-    )
-    top_k: int = setting(
-        0, "Sample from this many most probable tokens; 0: all.", minimum=0, maximum=2**31 - 1
-    )
-    top_p: float = setting(
-        1.0,
-        "Sample from the fewest most probable tokens whose probabilities sum to this (nucleus).",
-        above=0,
-        maximum=1,
-    )
-    beams: int = setting(1, "Beams of beam search; 1: none.", minimum=1, maximum=64)
-    length_penalty: float = setting(
-        1.0, "Beam search divides the log-probability of a text by its length to this power."
-    )
-    early_stopping: bool = setting(
-        False, "Stop beam search once as many texts have ended as there are beams."
-    )
-    unique_ngram: int = setting(
-        0,
-        "No sequence of this many tokens may occur twice, a prompt (but not a source) included; "
-        "0: any may.",
-        minimum=0,
-        maximum=64,
-    )
-    seed: int = setting(
-        0,
-        "Seed of sampling: the same seed and text give the same result.",
-        minimum=0,
-        maximum=2**31 - 1,
-    )
+    max_new_tokens: Count = 64
+    min_new_tokens: Annotated[int, Range(minimum=0)] = 0
+    temperature: Annotated[float, Range(minimum=0)] = 0.0
+    top_k: Annotated[int, Range(minimum=0, maximum=2**31 - 1)] = 0
+    top_p: Annotated[float, Range(above=0, maximum=1)] = 1.0
+    beams: Annotated[int, Range(minimum=1, maximum=64)] = 1
+    length_penalty: float = 1.0
+    early_stopping: bool = False
+    unique_ngram: Annotated[int, Range(minimum=0, maximum=64)] = 0
+    seed: Annotated[int, Range(minimum=0, maximum=2**31 - 1)] = 0
 
     def check(self) -> None:
         """Raises InputError if a value is out of range, or values do not go together."""

@@ -95,8 +95,8 @@ def _identity(folder: str) -> dict[str, Any]:
     path = f"{folder}/{_RUN}"
     if not files.gfile.exists(path):
         raise InputError(
-            f"{folder}: is not a run (it has no {_RUN}); name the folder that make pretrain wrote. "
-            "To inspect a model, give it a text, with --sentence=."
+            f"{folder}: is not a run (it has no {_RUN}); name the folder that bert-tf pretrain "
+            "wrote. To inspect a model, give it a text, with --sentence=."
         )
     found = json_files.read(path, dict[str, Any])
     if not {"phases", "config"} <= found.keys():

@@ -76,6 +76,7 @@ def pretrain(settings: PretrainingSettings, output: str, options: RunOptions) ->
         service.check()
     done = run_folder.is_finished(output)
     strategy = distribution.make_strategy(StrategyName.ONE_DEVICE if done else settings.strategy)
+    run_folder.check_output(output, distribution.is_chief(strategy))
     for phase in settings.phases:
         distribution.check_batch(phase.batch_size, settings.accumulation, strategy)
     data = inputs.open_data(settings)

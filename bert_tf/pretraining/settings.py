@@ -1,12 +1,12 @@
 """Settings of pre-training."""
 
 import dataclasses
-from typing import Self
+from typing import Annotated, Self
 
 from bert_tf.training.settings import MAX_STEPS, TrainingSettings
 from pipelines.common.errors import InputError
-from pipelines.common.flag_types import Group
-from pipelines.common.settings import Settings, setting
+from pipelines.common.flag_types import Count, Group, Name, Range
+from pipelines.common.settings import Settings
 from pipelines.common.texts import counted
 
 
@@ -21,76 +21,44 @@ class Phase:
 
 @dataclasses.dataclass(frozen=True)
 class PretrainingSettings(TrainingSettings):
-    """Everything that decides the weights, except the examples."""
+    """Everything that decides the weights, except the examples.
+
+    Flags:
+      model: A size: tiny, mini, small, medium, base, large (or debug, for tests), with the prefix
+        roberta-, distilbert-, albert-, electra-, bart-, openai-gpt-, gpt2- (up to xl), or elmo- (up
+        to base); or the path of a bert_config.json. Not given: that of the model in --init, else
+        base.
+      learning_rates: Peak learning rate, which falls linearly to 0 until the last step. One for
+        each phase, such as 6e-3,4e-3, makes each phase a cycle of its own, with its own
+        --warmup_steps.
+      decay_fraction: Fraction of the steps, at the end, in which the learning rate falls; before,
+        it stays at its peak. Not given: it falls from the end of the warm-up; with --minutes, 0.3.
+      warmup_steps: Steps in which the learning rate rises linearly from 0 to its peak; 0: none. One
+        number, or one for each --learning_rate.
+      minutes: Minutes of training instead of --steps, which follow from the speed; evaluations and
+        the export are not included. Not given: --steps decide.
+      beta_2: Decay rate of the moving average of squared gradients, Adam's beta 2; lower it for
+        short runs.
+      initializer_range: Standard deviation of the initial weights; small models need larger ones.
+        Not given: that of the model's configuration (0.02).
+      sinusoidal_positions: Initialize the position embeddings with sinusoids, so that the model
+        need not first learn which positions are close; they are trained as usual.
+      init: Weights to start from: a folder in checkpoints/ of a run, or any model that `bert-tf
+        convert` reads. Not given: random weights.
+      seed: Seed of the initial weights, the order of the examples and dropout.
+    """
 
     phases: tuple[Phase, ...]
-    model: str | None = setting(
-        None,
-        "A size: tiny, mini, small, medium, base, large (or debug, for tests), with the prefix "
-        "roberta-, distilbert-, albert-, electra-, bart-, openai-gpt-, gpt2- (up to xl), or elmo- "
-        "(up to base); or the path of a bert_config.json. Not given: that of the model in "
-        "--init, else base.",
-        group=Group.MODEL,
-    )
-    learning_rates: tuple[float, ...] = setting(
-        (1e-4,),
-        "Peak learning rate, which falls linearly to 0 until the last step. One for each phase, "
-        "such as 6e-3,4e-3, makes each phase a cycle of its own, with its own --warmup_steps.",
-        flag="learning_rate",
-        above=0,
-    )
-    decay_fraction: float | None = setting(
-        None,
-        "Fraction of the steps, at the end, in which the learning rate falls; before, it stays at "
-        "its peak. Not given: it falls from the end of the warm-up; with --minutes, 0.3.",
-        above=0,
-        maximum=1,
-    )
-    warmup_steps: tuple[int, ...] = setting(
-        (10_000,),
-        "Steps in which the learning rate rises linearly from 0 to its peak; 0: none. One number, "
-        "or one for each --learning_rate.",
-        minimum=0,
-        below=MAX_STEPS,
-    )
-    minutes: float | None = setting(
-        None,
-        "Minutes of training instead of --steps, which follow from the speed; evaluations and the "
-        "export are not included. Not given: --steps decide.",
-        above=0,
-    )
-    beta_2: float = setting(
-        0.999,
-        "Decay rate of the moving average of squared gradients, Adam's beta 2; lower it for short "
-        "runs.",
-        minimum=0,
-        below=1,
-    )
-    initializer_range: float | None = setting(
-        None,
-        "Standard deviation of the initial weights; small models need larger ones. Not given: that "
-        "of the model's configuration (0.02).",
-        group=Group.MODEL,
-        above=0,
-    )
-    sinusoidal_positions: bool = setting(
-        False,
-        "Initialize the position embeddings with sinusoids, so that the model need not first learn "
-        "which positions are close; they are trained as usual.",
-        group=Group.MODEL,
-    )
-    init: str | None = setting(
-        None,
-        "Weights to start from: a folder in checkpoints/ of a run, or any model that `bert-tf "
-        "convert` reads. Not given: random weights.",
-        group=Group.MODEL,
-    )
-    seed: int = setting(
-        12345,
-        "Seed of the initial weights, the order of the examples and dropout.",
-        minimum=0,
-        below=1 << 31,
-    )
+    model: Annotated[str | None, Group.MODEL] = None
+    learning_rates: Annotated[tuple[float, ...], Range(above=0), Name("learning_rate")] = (1e-4,)
+    decay_fraction: Annotated[float | None, Range(above=0, maximum=1)] = None
+    warmup_steps: Annotated[tuple[int, ...], Range(minimum=0, below=MAX_STEPS)] = (10_000,)
+    minutes: Annotated[float | None, Range(above=0)] = None
+    beta_2: Annotated[float, Range(minimum=0, below=1)] = 0.999
+    initializer_range: Annotated[float | None, Range(above=0), Group.MODEL] = None
+    sinusoidal_positions: Annotated[bool, Group.MODEL] = False
+    init: Annotated[str | None, Group.MODEL] = None
+    seed: Annotated[int, Range(minimum=0, below=1 << 31)] = 12345
 
     def check(self) -> None:
         """Raises InputError where a value is invalid."""
@@ -141,23 +109,18 @@ class PretrainingSettings(TrainingSettings):
 
 @dataclasses.dataclass(frozen=True)
 class DistillationSettings(PretrainingSettings):
-    """Everything that decides the weights of a student, except the examples."""
+    """Everything that decides the weights of a student, except the examples.
+
+    Flags:
+      model: Number of layers of the student, which is like the teacher otherwise; or the name of a
+        size, or the path of a bert_config.json, as for pretrain. Not given: half the layers.
+      teacher_layers: Layer of the teacher, from 0, that each layer of the student starts from. Not
+        given: evenly spread, such as 0,2,4,7,9,11 of 12.
+    """
 
     teacher: str = ""  # a masked LM in any format
-    model: str | None = setting(
-        None,
-        "Number of layers of the student, which is like the teacher otherwise; or the name of a "
-        "size, or the path of a bert_config.json, as for pretrain. Not given: half the layers.",
-        flag="student",
-        group=Group.MODEL,
-    )
-    teacher_layers: tuple[int, ...] | None = setting(
-        None,
-        "Layer of the teacher, from 0, that each layer of the student starts from. Not given: "
-        "evenly spread, such as 0,2,4,7,9,11 of 12.",
-        group=Group.MODEL,
-        minimum=0,
-    )
+    model: Annotated[str | None, Group.MODEL, Name("student")] = None
+    teacher_layers: Annotated[tuple[int, ...] | None, Range(minimum=0), Group.MODEL] = None
 
     def check(self) -> None:
         """Raises InputError where a value is invalid."""
@@ -169,44 +132,31 @@ class DistillationSettings(PretrainingSettings):
 
 @dataclasses.dataclass(frozen=True)
 class RunOptions(Settings):
-    """Options of a run that do not influence the weights."""
+    """Options of a run that do not influence the weights.
+
+    Flags:
+      save_every: Steps between checkpoints; evaluations make one, too. The newest three are kept.
+      keep_at: Fractions of the steps, such as 0.1,0.5, after which the checkpoint is kept
+        permanently. Not given: none is.
+      log_every: Steps between points of the curves, in history.jsonl and TensorBoard.
+      evaluate_every: Steps between evaluations on the held-out examples; 0: at the end only.
+      saved_model: Write a SavedModel at the end; `bert-tf export` can later.
+      data_service: Dispatcher of a tf.data service, grpc://host:port. Its workers read and parse
+        the examples; the result is the same. Not given: each machine reads its own examples.
+      data_service_workers: Workers of --data_service that read at the same time.
+    """
 
     group = Group.SAVING
 
-    save_every: int = setting(
-        1000,
-        "Steps between checkpoints; evaluations make one, too. The newest three are kept.",
-        minimum=1,
-    )
-    keep_at: tuple[float, ...] | None = setting(
-        None,
-        "Fractions of the steps, such as 0.1,0.5, after which the checkpoint is kept permanently. "
-        "Not given: none is.",
-        above=0,
-        maximum=1,
-    )
-    log_every: int = setting(
-        20,
-        "Steps between points of the curves, in history.jsonl and TensorBoard.",
-        minimum=1,
-    )
-    evaluate_every: int = setting(
-        0,
-        "Steps between evaluations on the held-out examples; 0: at the end only.",
-        minimum=0,
-    )
-    saved_model: bool = setting(True, "Write a SavedModel at the end; `bert-tf export` can later.")
+    save_every: Count = 1000
+    keep_at: Annotated[tuple[float, ...] | None, Range(above=0, maximum=1)] = None
+    log_every: Count = 20
+    evaluate_every: Annotated[int, Range(minimum=0)] = 0
+    saved_model: bool = True
     tensorboard: bool = True  # summaries in the run's folder
 
-    data_service: str | None = setting(
-        None,
-        "Dispatcher of a tf.data service, grpc://host:port. Its workers read and parse the "
-        "examples; the result is the same. Not given: each machine reads its own examples.",
-        group=Group.MACHINE,
-    )
-    data_service_workers: int = setting(
-        1, "Workers of --data_service that read at the same time.", group=Group.MACHINE, minimum=1
-    )
+    data_service: Annotated[str | None, Group.MACHINE] = None
+    data_service_workers: Annotated[Count, Group.MACHINE] = 1
 
     def pace(self) -> list[object]:
         """Values that all workers of a run must share, as JSON values."""

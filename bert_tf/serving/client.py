@@ -25,7 +25,7 @@ from pipelines.common import json_files, optional
 from pipelines.common.errors import InputError
 
 _MAX_BYTES = 1 << 30  # of a message
-_UNREACHABLE = "no server can be reached; start one with make serve, or check the address"
+_UNREACHABLE = "no server can be reached; start one with bert-tf serve, or check the address"
 _NO_ACCESS = Access()
 _PORTS = {"grpc": 8500, "grpcs": 8500, "http": 8501, "https": 443}
 Outputs = dict[str, np.ndarray]

@@ -64,7 +64,7 @@ def serve(
     if "://" in folder:
         raise InputError(f"{folder}: docker mounts local folders only; copy the version to one.")
     if not saved_model.versions(folder):
-        raise InputError(f"{folder}: has no exported version; make one with make export.")
+        raise InputError(f"{folder}: has no exported version; make one with bert-tf export.")
     host = _address(host)
     docker = shutil.which("docker")
     if docker is None or subprocess.run([docker, "info"], capture_output=True).returncode:

@@ -60,20 +60,20 @@ def predict_file(
       InputError: the model does not have the task, the file is bad, or the output folder holds
         something other than predictions.
     """
+    if output:
+        _check_output(output, source.path)
     task, predict = open_task(model, task_name, kind, engine, max_seq_length)
     if not output:
         folder = "." if saved_model.is_export(model) else formats.folder_of(model)
         output = f"{folder}/predictions/{task.name}"
-    manifest = f"{output}/{_MANIFEST}"
-    if not _marks_predictions(manifest):
-        outputs.check_folder(output, "predictions", (), (), [source.path])
+        _check_output(output, source.path)
     reading = _reading(task, kind)
     split = _split_of(source.path, reading)
     examples = read(task, source, kind, labelled)
     predictions = predict(examples)
     texts = reading.files(examples, predictions, split)
     with locks.held(output):
-        json_files.write(manifest, {"made_by": _MADE_BY})
+        json_files.write(f"{output}/{_MANIFEST}", {"made_by": _MADE_BY})
         for name, text in texts.items():
             files.write_text(f"{output}/{name}", text)
     metrics = reading.metrics(examples, predictions) if labelled else {}
@@ -109,10 +109,12 @@ def open_task(
     return _open_export(model, task_name, engine)
 
 
-def _marks_predictions(manifest: str) -> bool:
-    """Whether a manifest exists, and says that its folder has predictions."""
-    exists = files.gfile.exists(manifest)
-    return exists and json_files.read(manifest, dict[str, Any]).get("made_by") == _MADE_BY
+def _check_output(output: str, source: str) -> None:
+    """Raises InputError if a folder has neither a manifest of predictions nor the source alone."""
+    path = f"{output}/{_MANIFEST}"
+    exists = files.gfile.exists(path)
+    if not exists or json_files.read(path, dict[str, Any]).get("made_by") != _MADE_BY:
+        outputs.check_folder(output, "predictions", (), (), [source])
 
 
 def read(
@@ -146,7 +148,7 @@ def _open_export(path: str, task_name: str | None, engine: str) -> tuple[Task, _
     if not any(model["tasks"] for model in predictor.manifest["models"]):
         raise InputError(
             f"{path}: has no task to predict for. For vectors of texts, ask its signature embed "
-            "(bert-tf ask), or embed a file with the original model (make embed)."
+            "(bert-tf ask), or embed a file with the original model (bert-tf embed)."
         )
     task = predictor.task(task_name)
     return task, lambda examples: predictor.predict(task, examples, progress)
@@ -161,8 +163,8 @@ def _open(
         bundle = bundle.with_max_length(max_seq_length)
     if not bundle.tasks:
         raise InputError(
-            f"{folder}: has no task to predict for; fine-tune it for one first (make finetune). "
-            "For vectors of texts it needs none: make embed (bert-tf embed)."
+            f"{folder}: has no task to predict for; fine-tune it for one first (bert-tf finetune). "
+            "For vectors of texts it needs none: bert-tf embed."
         )
     description = bundle.task(task_name)
     if kind and "kind" not in description:

@@ -15,7 +15,7 @@ from bert_tf.serving import engines, file_prediction
 from bert_tf.serving.plan import EngineName, ExecutionPlan, Precision
 from bert_tf.serving.predictor import Predictor
 from bert_tf.tasks import Task
-from pipelines.common import command_line, optional, path_lists
+from pipelines.common import flag_types, optional, path_lists
 from pipelines.common.errors import InputError
 from pipelines.common.machine import cores
 from pipelines.labelled.source import Source
@@ -53,7 +53,7 @@ class ScoreCheck:
         engines: Sequence[str] | None = None,
     ) -> Self:
         """The check for a value of the flag --dev."""
-        named = command_line.pairs(path_lists.entries(dev), "--dev")
+        named = flag_types.pairs(path_lists.entries(dev), "--dev: ")
         return cls(sources, precision, named, max_loss, engines)
 
     def __post_init__(self) -> None:

@@ -52,6 +52,12 @@ class _Identity(TypedDict):
     settings: _TrainedWith
 
 
+def check_output(output: str, write: bool) -> None:
+    """Raises InputError if a folder, to which this process writes, holds something else."""
+    if write:
+        outputs.check_folder(output, "a training run", [_IDENTITY])
+
+
 @contextlib.contextmanager
 def open_run(output: str, identity: dict[str, Any], write: bool) -> Iterator[dict[str, Any] | None]:
     """Locks a folder; yields the report of a finished run, or None.
@@ -65,8 +71,7 @@ def open_run(output: str, identity: dict[str, Any], write: bool) -> Iterator[dic
       InputError: the folder is of a run with another identity, holds something else, or is in
         use by another process.
     """
-    if write:
-        outputs.check_folder(output, "a training run", [_IDENTITY])
+    check_output(output, write)
     with locks.held(output, write):
         finished = _finished(output, identity, write)
         if finished is not None:

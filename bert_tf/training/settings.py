@@ -2,10 +2,10 @@
 
 import dataclasses
 import enum
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
-from pipelines.common.flag_types import Group
-from pipelines.common.settings import Settings, setting
+from pipelines.common.flag_types import Count, Group, Name, Range, choice
+from pipelines.common.settings import Settings
 
 PRECISIONS = ("auto", "float32", "mixed_bfloat16")
 MAX_STEPS = (1 << 31) - 1  # of a run, as steps are int32
@@ -40,94 +40,54 @@ class Compilation(enum.StrEnum):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TrainingSettings(Settings):
-    """Settings of all runs; pre-training and fine-tuning add their own."""
+    """Settings of all runs; pre-training and fine-tuning add their own.
+
+    Flags:
+      optimizer: adamw is the paper's: Adam with decoupled weight decay. lamb is for batches of
+        thousands. muon learns more of each step of pre-training, at several times the rate of
+        adamw.
+      weight_decay: Decoupled weight decay, of all weights but biases and layer norms; 0: none.
+      clip_norm: Maximum global norm of the gradients, to which larger ones are scaled; 0: no limit.
+      dropout: Dropout rate of hidden layers and of attention; 0: none. Not given: that of the
+        model's configuration.
+      accumulation: Parts that each batch is split into, if it does not fit into the memory of the
+        devices. The gradients of the parts are summed: the result is the same, except for
+        embeddings, where texts are compared with those of their part only.
+      rematerialize: Keep only the input of each layer for the backward pass and compute the rest
+        again: a fraction of the memory, for about a third more time. The result is the same.
+      precision: Precision of computations; weights are float32. auto: mixed_bfloat16 on TPUs, on
+        GPUs that support it, and on a CPU that is measured to be faster with it; else float32.
+      strategy: The devices: one_device (the first GPU, or the CPU), mirrored (all GPUs of this
+        machine), multi_worker (the machines named by TF_CONFIG), tpu (the one named by TPU_NAME, or
+        a local one). auto: the TPU, else the machines, else the GPUs that are available.
+      compilation: What XLA compiles: step (forward and backward pass as one program; in
+        pre-training on one device, the update too), fused (the element-wise passes one by one) or
+        nothing (off). auto: step on GPUs and TPUs, fused on CPUs.
+      steps_per_execution: Steps in one call of the compiled function, at most: a call ends where a
+        log line, a checkpoint or an evaluation is due. The result is the same.
+      worker_timeout: Seconds without a step after which one of several workers ends with status 75
+        instead of waiting for ever; compilation, evaluations and the end of the run may always take
+        1800. Not given: ten times the longest step so far, and at least 600.
+      data_source: Description of the data for report and model card. Not given: they have none.
+      data_license: Licence of the data for report and model card. Not given: they have none.
+    """
 
     group = Group.TRAINING
 
-    optimizer: OptimizerName = setting(
-        OptimizerName.ADAMW,
-        "adamw is the paper's: Adam with decoupled weight decay. lamb is for batches of thousands. "
-        "muon learns more of each step of pre-training, at several times the rate of adamw.",
-    )
-    weight_decay: float = setting(
-        0.01,
-        "Decoupled weight decay, of all weights but biases and layer norms; 0: none.",
-        minimum=0,
-    )
-    clip_norm: float = setting(
-        1.0,
-        "Maximum global norm of the gradients, to which larger ones are scaled; 0: no limit.",
-        minimum=0,
-    )
-    dropout: float | None = setting(
-        None,
-        "Dropout rate of hidden layers and of attention; 0: none. Not given: that of the model's "
-        "configuration.",
-        minimum=0,
-        below=1,
-    )
-    accumulation: int = setting(
-        1,
-        "Parts that each batch is split into, if it does not fit into the memory of the devices. "
-        "The gradients of the parts are summed: the result is the same, except for embeddings, "
-        "where texts are compared with those of their part only.",
-        group=Group.MACHINE,
-        minimum=1,
-    )
-    rematerialize: bool = setting(
-        False,
-        "Keep only the input of each layer for the backward pass and compute the rest again: a "
-        "fraction of the memory, for about a third more time. The result is the same.",
-        group=Group.MACHINE,
-    )
-    precision: str = setting(
-        "auto",
-        "Precision of computations; weights are float32. auto: mixed_bfloat16 on TPUs, on GPUs "
-        "that support it, and on a CPU that is measured to be faster with it; else float32.",
-        group=Group.MACHINE,
-        choices=PRECISIONS,
-    )
-    strategy: StrategyName = setting(
-        StrategyName.AUTO,
-        "The devices: one_device (the first GPU, or the CPU), mirrored (all GPUs of this machine), "
-        "multi_worker (the machines named by TF_CONFIG), tpu (the one named by TPU_NAME, or a "
-        "local one). auto: the TPU, else the machines, else the GPUs that are available.",
-        group=Group.MACHINE,
-    )
-    compilation: Compilation = setting(
-        Compilation.AUTO,
-        "What XLA compiles: step (forward and backward pass as one program; in pre-training on one "
-        "device, the update too), fused (the element-wise passes one by one) or nothing (off). "
-        "auto: step on GPUs and TPUs, fused on CPUs.",
-        group=Group.MACHINE,
-        flag="xla",
-    )
-    steps_per_execution: int = setting(
-        1,
-        "Steps in one call of the compiled function, at most: a call ends where a log line, a "
-        "checkpoint or an evaluation is due. The result is the same.",
-        group=Group.MACHINE,
-        minimum=1,
-    )
+    optimizer: OptimizerName = OptimizerName.ADAMW
+    weight_decay: Annotated[float, Range(minimum=0)] = 0.01
+    clip_norm: Annotated[float, Range(minimum=0)] = 1.0
+    dropout: Annotated[float | None, Range(minimum=0, below=1)] = None
+    accumulation: Annotated[Count, Group.MACHINE] = 1
+    rematerialize: Annotated[bool, Group.MACHINE] = False
+    precision: Annotated[str, choice(PRECISIONS), Group.MACHINE] = "auto"
+    strategy: Annotated[StrategyName, Group.MACHINE] = StrategyName.AUTO
+    compilation: Annotated[Compilation, Group.MACHINE, Name("xla")] = Compilation.AUTO
+    steps_per_execution: Annotated[Count, Group.MACHINE] = 1
 
-    worker_timeout: float | None = setting(
-        None,
-        "Seconds without a step after which one of several workers ends with status 75 instead of "
-        "waiting for ever; compilation, evaluations and the end of the run may always take 1800. "
-        "Not given: ten times the longest step so far, and at least 600.",
-        group=Group.MACHINE,
-        above=0,
-    )
-    data_source: str | None = setting(
-        None,
-        "Description of the data for report and model card. Not given: they have none.",
-        group=Group.SAVING,
-    )
-    data_license: str | None = setting(
-        None,
-        "Licence of the data for report and model card. Not given: they have none.",
-        group=Group.SAVING,
-    )
+    worker_timeout: Annotated[float | None, Range(above=0), Group.MACHINE] = None
+    data_source: Annotated[str | None, Group.SAVING] = None
+    data_license: Annotated[str | None, Group.SAVING] = None
 
     # Fields that do not decide the weights: a run may be resumed with other values.
     _FREE: ClassVar[tuple[str, ...]] = (

@@ -160,15 +160,20 @@ class BlockOutput:
             outputs.check_folder(self.path, what, [MANIFEST, IDENTITY], anywhere=True)
         elif not files.gfile.exists(f"{self.folder}/{IDENTITY}"):
             files.remove_tree(self._nameless)
-            for path in self.files():
-                if files.gfile.exists(path):
-                    raise InputError(
-                        f"{path}: exists; name another file (--output, OUT=), or move this one "
-                        "away."
-                    )
+            self.check_absent()
         with locks.held(self.folder):
             self.begin(identity)
             yield
+
+    def check_absent(self) -> None:
+        """Raises InputError if a file of the output exists, unless its blocks are there, too."""
+        if files.gfile.exists(f"{self.folder}/{IDENTITY}"):
+            return
+        for path in self.files():
+            if files.gfile.exists(path):
+                raise InputError(
+                    f"{path}: exists; name another file (--output, OUT=), or move this one away."
+                )
 
     def begin(self, identity: Mapping[str, Any]) -> None:
         """Notes the identity; raises InputError if blocks of another one are there."""

@@ -21,6 +21,8 @@ from pipelines.common.errors import InputError
 from pipelines.labelled.schema import TextExample
 from pipelines.labelled.text_files import TextFile
 
+COMMAND = "mine-negatives"
+
 
 class _Pairs:
     """Texts that belong together.
@@ -105,7 +107,7 @@ def mine(model: str, examples: Sequence[TextExample], output: str, count: int) -
         or no others; or a run with another model, other pairs or another count was begun.
     """
     pairs, source = _Pairs(examples), models.read(model)
-    place = BlockOutput(output, "mine-negatives")
+    place = BlockOutput(output, COMMAND)
     identity = {
         "model": models.checksums(source),
         "count": count,

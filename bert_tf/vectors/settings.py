@@ -3,12 +3,12 @@
 import dataclasses
 import enum
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 from bert_tf.models.head_config import Pooling
 from pipelines.common.errors import InputError
-from pipelines.common.flag_types import Group, NumberParser
-from pipelines.common.settings import Settings, setting
+from pipelines.common.flag_types import Group, Parser, Range, choice, number
+from pipelines.common.settings import Settings
 
 ALL = "all"
 
@@ -38,86 +38,55 @@ class Combination(enum.StrEnum):
     WEIGHTED = "weighted"  # a weighted sum
 
 
-class _LayersParser(NumberParser):
-    """Parses numbers of layers separated by commas, or ALL as None."""
+def _layers(argument: Any) -> Any:
+    """Numbers of layers separated by commas, or None for ALL."""
+    try:
+        return None if argument == ALL else _NUMBERS.parse(argument)
+    except ValueError as error:
+        raise ValueError(f"{error}, or {ALL}") from error
 
-    def __init__(self) -> None:
-        super().__init__(int, several=True)
-        self.placeholder = f"{self.placeholder}|{ALL}"
-        self.expected = f"{self.expected}, or {ALL}"
 
-    def parse(self, argument: Any) -> Any:
-        """The numbers, or None."""
-        return None if argument == ALL else super().parse(argument)
+_NUMBERS = number(int, Range(), several=True)
+_LAYERS = Parser(_layers, f"{_NUMBERS.placeholder}|{ALL}")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class FeatureSettings(Settings):
     """All that decides features, apart from model and texts.
 
-    Attributes:
-      layers: numbers of layers; None: all layers, the embeddings included.
-      normalize: whether to divide each vector by its length (L2); None: as the model does.
+    Flags:
+      layers: Layers to take the vectors from: 0 is the embeddings, 1 the first block, -1 the last
+        block; or all.
+      unit: What has features of its own: each token ([CLS] and [SEP] included), each word, or the
+        text as a whole.
+      word_pooling: With --unit=word: the vector of a word is that of its first token, or the mean
+        of its tokens.
+      pooling: The vector of a text as a whole: the mean or the maximum of its tokens ([CLS] and
+        [SEP] included), the vector of [CLS], or the output of the pooler. Not given: the mean; of a
+        model that was trained to make vectors, its pooling, length and normalization.
+      combine: How the vectors of several layers are combined: kept apart, concatenated, summed,
+        averaged, or summed with --layer_weights.
+      layer_weights: With --combine=weighted: a factor for each layer, in their order. The sum of
+        the factors need not be 1. Not given: for the other combinations.
+      max_seq_length: Maximum number of tokens of a text, special tokens included; longer texts are
+        cut. Not given: the maximum of the model or, without --pooling, that of its training to make
+        vectors.
+      batch_tokens: Number of tokens that are computed at once, padding included.
+      precision: Data type of the weights and of the computation.
     """
 
     group = Group.MODEL
 
-    layers: tuple[int, ...] | None = setting(
-        (-1,),
-        "Layers to take the vectors from: 0 is the embeddings, 1 the first block, -1 the last "
-        "block; or all.",
-        parser=_LayersParser(),
-    )
-    unit: str = setting(
-        Unit.TOKEN,
-        "What has features of its own: each token ([CLS] and [SEP] included), each word, or the "
-        "text as a whole.",
-        choices=tuple(Unit),
-    )
-    word_pooling: str = setting(
-        WordPooling.FIRST,
-        "With --unit=word: the vector of a word is that of its first token, or the mean of its "
-        "tokens.",
-        choices=tuple(WordPooling),
-    )
-    pooling: str | None = setting(
-        None,
-        "The vector of a text as a whole: the mean or the maximum of its tokens ([CLS] and [SEP] "
-        "included), the vector of [CLS], or the output of the pooler. Not given: the mean; of a "
-        "model that was trained to make vectors, its pooling, length and normalization.",
-        choices=tuple(Pooling),
-    )
-    combine: str = setting(
-        Combination.SEPARATE,
-        "How the vectors of several layers are combined: kept apart, concatenated, summed, "
-        "averaged, or summed with --layer_weights.",
-        choices=tuple(Combination),
-    )
-    layer_weights: tuple[float, ...] | None = setting(
-        None,
-        "With --combine=weighted: a factor for each layer, in their order. The sum of the factors "
-        "need not be 1. Not given: for the other combinations.",
-    )
-    max_seq_length: int | None = setting(
-        None,
-        "Maximum number of tokens of a text, special tokens included; longer texts are cut. Not "
-        "given: the maximum of the model or, without --pooling, that of its training to make "
-        "vectors.",
-        minimum=8,
-    )
-    batch_tokens: int = setting(
-        4096,
-        "Number of tokens that are computed at once, padding included.",
-        group=Group.MACHINE,
-        minimum=1,
-        maximum=1 << 24,
-    )
-    precision: str = setting(
-        "float32",
-        "Data type of the weights and of the computation.",
-        group=Group.MACHINE,
-        choices=("float32", "bfloat16"),
-    )
+    layers: Annotated[tuple[int, ...] | None, _LAYERS] = (-1,)  # None: all
+    unit: Unit = Unit.TOKEN
+    word_pooling: WordPooling = WordPooling.FIRST
+    pooling: Pooling | None = None
+    combine: Combination = Combination.SEPARATE
+    layer_weights: tuple[float, ...] | None = None
+    max_seq_length: Annotated[int | None, Range(minimum=8)] = None
+    batch_tokens: Annotated[int, Range(minimum=1, maximum=1 << 24), Group.MACHINE] = 4096
+    precision: Annotated[str, choice(("float32", "bfloat16")), Group.MACHINE] = "float32"
+    # Whether to divide each vector by its length (L2); None: as the model does.
     normalize: bool | None = None
 
     def check(self) -> None:
@@ -161,20 +130,19 @@ class FeatureSettings(Settings):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class EmbeddingSettings(FeatureSettings):
-    """Settings of one vector for each text: features of texts, layers concatenated."""
+    """Settings of one vector for each text: features of texts, layers concatenated.
 
-    layers: tuple[int, ...] = setting(
-        (-1,),
-        "Layers to take the vectors from, several are concatenated: 0 is the embeddings, 1 the "
-        "first block, -1 the last block.",
-    )
-    normalize: bool | None = setting(
-        None,
-        "Divide each vector by its length (L2), so that dot products are cosine similarities. Not "
-        "given: as the model does that was trained to make vectors, if there is no --pooling; no "
-        "others are divided.",
-    )
-    unit: str = dataclasses.field(default=Unit.TEXT, init=False)
-    word_pooling: str = dataclasses.field(default=WordPooling.FIRST, init=False)
+    Flags:
+      layers: Layers to take the vectors from, several are concatenated: 0 is the embeddings, 1 the
+        first block, -1 the last block.
+      normalize: Divide each vector by its length (L2), so that dot products are cosine
+        similarities. Not given: as the model does that was trained to make vectors, if there is no
+        --pooling; no others are divided.
+    """
+
+    layers: tuple[int, ...] = (-1,)
+    normalize: bool | None = None
+    unit: Unit = dataclasses.field(default=Unit.TEXT, init=False)
+    word_pooling: WordPooling = dataclasses.field(default=WordPooling.FIRST, init=False)
     layer_weights: tuple[float, ...] | None = dataclasses.field(default=None, init=False)
-    combine: str = dataclasses.field(default=Combination.CONCAT, init=False)
+    combine: Combination = dataclasses.field(default=Combination.CONCAT, init=False)

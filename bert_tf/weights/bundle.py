@@ -277,7 +277,7 @@ class Bundle:
         names = [task["name"] for task in self.tasks]
         if not names:
             raise InputError(
-                f"{self.place}: has no task; fine-tune it for one first (make finetune)."
+                f"{self.place}: has no task; fine-tune it for one first (bert-tf finetune)."
             )
         if name is None and len(names) == 1:
             return self.tasks[0]

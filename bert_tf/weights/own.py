@@ -157,7 +157,7 @@ def write_tokenizer(model: Bundle, folder: str) -> None:
     elif (there, registry.read_settings(folder)) != (vocabulary, model.resolved_settings()):
         raise InputError(
             f"{folder}: has the tokenizer of another model than {model.place}; name another folder "
-            "(--output; TFRECORDS= for make pretrain), or remove this one."
+            "(--output; TFRECORDS= of make), or remove this one."
         )
 
 

@@ -8,36 +8,34 @@ An existing vocabulary that was learned from the same files with the same settin
 """
 
 from pipelines.commands.shared_flags import CorpusFlags, RunnerFlags, TokenizerFlags
-from pipelines.common import flag_types
+from pipelines.common.flag_types import Path
 from pipelines.tokenizers.settings import LearningSettings
 
-_CORPUS = CorpusFlags()
-_OUTPUT = flag_types.define_path(
-    "output",
-    None,
-    "File to write, such as vocab.txt; for all kinds but wordpiece a folder.",
-    required=True,
-)
-_TOKENIZER = TokenizerFlags()
-_RUNNER = RunnerFlags()
-LearningSettings.define_flags()
 
-
-def prepare() -> None:
+def prepare(runner: RunnerFlags, **_: object) -> None:
     """Starts what the workers need, while TensorFlow is imported."""
-    _RUNNER.prepare("pipelines.tokenizers.learning")
+    runner.start("pipelines.tokenizers.learning")
 
 
-def main() -> None:
-    """Learns the vocabulary unless it exists."""
-    path, settings = _OUTPUT.value, LearningSettings.from_flags()
+def main(
+    *,
+    corpus: CorpusFlags,
+    output: Path,
+    tokenizer: TokenizerFlags,
+    runner: RunnerFlags,
+    settings: LearningSettings,
+) -> None:
+    """Learns the vocabulary unless it exists.
+
+    Flags:
+      output: File to write, such as vocab.txt; for all kinds but wordpiece a folder.
+    """
     from pipelines.tokenizers import learning
 
-    runner = _RUNNER.runner()
-    corpus, options = _CORPUS.corpus(), _CORPUS.options()
-    found = learning.learn(corpus, options, settings, _TOKENIZER.chosen(), path, runner)
+    workers, options, chosen = runner.runner(), corpus.options(), tokenizer.chosen()
+    found = learning.learn(corpus.files(), options, settings, chosen, output, workers)
     if found is None:
-        print(f"{path}: exists; nothing to do.")
+        print(f"{output}: exists; nothing to do.")
         return
     vocabulary, words = found
-    print(f"{path}: {len(vocabulary):,} tokens from {words:,} words")
+    print(f"{output}: {len(vocabulary):,} tokens from {words:,} words")

@@ -1,151 +1,193 @@
-"""Flags that several commands share. Each class defines its flags when it is instantiated."""
+"""Flags that several commands share."""
 
-from typing import TYPE_CHECKING, Any
+import dataclasses
+from typing import TYPE_CHECKING, Annotated, Any
 
-from absl import flags
-
-from pipelines.common import flag_types
 from pipelines.common.errors import InputError
-from pipelines.common.flag_types import Group
+from pipelines.common.flag_types import WORDS, Count, Group, Name, Range, choice
+from pipelines.common.settings import Settings
 from pipelines.common.texts import UTF8
 from pipelines.corpus import FORMATS
 
 if TYPE_CHECKING:
     from pipelines.common.runners import Runner
     from pipelines.corpus import reader
+    from pipelines.labelled.source import Source
+    from pipelines.labelled.text_files import TextFile
 
+MaxLength = Annotated[int | None, Range(minimum=8), Group.MODEL]  # of the sequences of a model
 _LOCAL, _BEAM = "local", "beam"
-_SWITCH = flag_types.ChoiceParser(("auto", "true", "false"))
+_Utf8Errors = Annotated[str, choice(("strict", "replace"))]
+_Switch = Annotated[str, choice(("auto", "true", "false"))]
 
 
-def _define_utf8_errors() -> flags.FlagHolder:
-    return flags.DEFINE(
-        flag_types.ChoiceParser(("strict", "replace")),
-        "utf8_errors",
-        "strict",
-        "What happens if bytes are not UTF-8. strict: an error that names the place; replace: "
-        "U+FFFD takes their place.",
-    )
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ExampleTable(Settings):
+    """The layout of labelled files.
 
+    Flags:
+      columns: Columns by role, such as text=review,label=stars. A column is given by its name in
+        the header, by its number from 1 (if there is no header), as a path in JSON (labels.label),
+        or as several that are joined (title+text, 2+3). Roles: id, text, text_a, text_b, negative,
+        label, labels, words, tags, question, context, answer, answer_start, choices, source,
+        target, sentence, sentence1, sentence2, premise, hypothesis. Not given: usual names, such as
+        text or sentence1.
+      header: Whether the first line of a table names its columns. Not given: it is detected.
+      encoding: Encoding of the input, such as cp1252, utf-16 or shift_jis.
+      utf8_errors: What happens if bytes are not UTF-8. strict: an error that names the place;
+        replace: U+FFFD takes their place.
+    """
 
-class EncodingFlags:
-    """Flags of commands that read labelled files or files of texts."""
-
-    def __init__(self) -> None:
-        self._encoding = flags.DEFINE_string(
-            "encoding", UTF8, "Encoding of the input, such as cp1252, utf-16 or shift_jis."
-        )
-        self._utf8_errors = _define_utf8_errors()
+    columns: dict[str, str] | None = None
+    header: bool | None = None
+    encoding: str = UTF8
+    utf8_errors: _Utf8Errors = "strict"
 
     @property
-    def value(self) -> str:
+    def roles(self) -> dict[str, str]:
+        """Names of columns by role."""
+        return self.columns or {}
+
+    @property
+    def codec(self) -> str:
         """The encoding, for the readers of files; raises InputError if both flags contradict."""
-        if self._utf8_errors.value == "strict":
-            return self._encoding.value
-        if self._encoding.value != UTF8:
+        if self.utf8_errors == "strict":
+            return self.encoding
+        if self.encoding != UTF8:
             raise InputError("--utf8_errors=replace: is for UTF-8; leave out --encoding.")
         from pipelines.labelled.text_lines import UTF8_REPLACED
 
         return UTF8_REPLACED
 
+    def source(self, path: str) -> "Source":
+        """A file with this layout."""
+        from pipelines.labelled.source import Source
 
-class CorpusFlags:
-    """Flags of commands that read a corpus."""
+        return Source(path, self.roles, self.header, self.codec)
 
-    def __init__(self, required: bool = True) -> None:
-        self.names: flags.FlagHolder[Any] = flags.DEFINE_string(
-            "corpus",
-            None,
-            "The corpus: files or globs, separated by commas or blanks; plain or compressed (.gz, "
-            ".bz2, .xz, .zst), local or remote (gs://). In local ones, ** stands for any number of "
-            "folders."
-            f"{'' if required else ' Not given: --words.'}",
-            required=required,
-        )
-        self.format = flags.DEFINE(
-            flag_types.ChoiceParser(("auto", *FORMATS)),
-            "format",
-            "auto",
-            "Format of the files. sentences: a sentence per line, a blank line between documents; "
-            "prose: a document per file; jsonl: a document per line of JSON; wikiextractor: a "
-            "document per <doc>; parquet, arrow: a document per row; wet: texts of Common Crawl. "
-            "auto: detected for each file.",
-        )
-        self._text_field = flags.DEFINE_string(
-            "text_field",
-            "text",
-            "Field of JSON Lines, or column of tables, that has the text. Several, separated by "
-            "commas: the first that a row has, for files of different fields.",
-        )
-        self._utf8_errors = _define_utf8_errors()
+    def text_file(self, path: str, **others: Any) -> "TextFile":
+        """A file of texts with this layout; `others` are further fields of it."""
+        from pipelines.labelled.text_files import TextFile
 
-    def corpus(self) -> "list[reader.CorpusFile]":
+        return TextFile(path, self.roles, self.header, self.codec, **others)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TextTable(ExampleTable):
+    """The layout of files of texts.
+
+    Flags:
+      columns: Columns by role, such as text=review. A column is given by its name in the header, by
+        its number from 1 (if there is no header), as a path in JSON (labels.label), or as several
+        that are joined (title+text, 2+3). Roles: text, or text_a and text_b of pairs; id. Not
+        given: usual names, such as text or sentence1.
+    """
+
+    columns: dict[str, str] | None = None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class FeatureTable(ExampleTable):
+    """The layout of files of texts or words, with their labels.
+
+    Flags:
+      columns: Columns by role, such as text=review. A column is given by its name in the header, by
+        its number from 1 (if there is no header), as a path in JSON (labels.label), or as several
+        that are joined (title+text, 2+3). Roles: text, or text_a and text_b of pairs; label; id;
+        for files of words, words and tags, by number if there is one word per line
+        (words=1,tags=4). Not given: usual names, such as text or sentence1.
+    """
+
+    columns: dict[str, str] | None = None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class CorpusFlags(Settings):
+    """A corpus, and how it is read.
+
+    Flags:
+      corpus: The corpus: files or globs, separated by commas or blanks; plain or compressed (.gz,
+        .bz2, .xz, .zst), local or remote (gs://). In local ones, ** stands for any number of
+        folders.
+      format: Format of the files. sentences: a sentence per line, a blank line between documents;
+        prose: a document per file; jsonl: a document per line of JSON; wikiextractor: a document
+        per <doc>; parquet, arrow: a document per row; wet: texts of Common Crawl. auto: detected
+        for each file.
+      text_field: Field of JSON Lines, or column of tables, that has the text. Several, separated by
+        commas: the first that a row has, for files of different fields.
+      utf8_errors: What happens if bytes are not UTF-8. strict: an error that names the place;
+        replace: U+FFFD takes their place.
+    """
+
+    corpus: str
+    format: Annotated[str, choice(("auto", *FORMATS))] = "auto"
+    text_field: str = "text"
+    utf8_errors: _Utf8Errors = "strict"
+
+    def files(self) -> "list[reader.CorpusFile]":
         """The files of the corpus."""
         from pipelines.corpus import reader
 
-        return reader.open_corpus(self.names.value, self.format.value)
+        return reader.open_corpus(self.corpus, self.format)
 
     def options(self) -> "reader.ReadOptions":
         """How the files are read."""
         from pipelines.corpus import reader
 
-        return reader.ReadOptions(self._text_field.value, self._utf8_errors.value)
+        return reader.ReadOptions(self.text_field, self.utf8_errors)
 
 
-class TokenizerFlags:
-    """Flags of commands that normalize text."""
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class OptionalCorpus(CorpusFlags):
+    """A corpus that need not be given.
 
-    def __init__(self) -> None:
-        self._lower_case = flags.DEFINE(
-            _SWITCH,
-            "lower_case",
-            "auto",
-            "Convert text to lower case; not for byte-level BPE. auto: as the files of the model "
-            "specify, else unless a token of the vocabulary has capital letters. A new vocabulary "
-            "is lower-case unless this is false, one of words only if it is true.",
-        )
-        self._strip_accents = flags.DEFINE(
-            _SWITCH,
-            "strip_accents",
-            "auto",
-            "Remove accents. auto: as --lower_case; with SentencePiece true. Use false for Korean, "
-            "whose letters it would decompose.",
-        )
+    Flags:
+      corpus: The corpus, as of `bert-tf learn-vocabulary`. Not given: --words.
+    """
+
+    corpus: str = ""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TokenizerFlags(Settings):
+    """How text is normalized.
+
+    Flags:
+      lower_case: Convert text to lower case; not for byte-level BPE. auto: as the files of the
+        model specify, else unless a token of the vocabulary has capital letters. A new vocabulary
+        is lower-case unless this is false, one of words only if it is true.
+      strip_accents: Remove accents. auto: as --lower_case; with SentencePiece true. Use false for
+        Korean, whose letters it would decompose.
+    """
+
+    lower_case: _Switch = "auto"
+    strip_accents: _Switch = "auto"
 
     def chosen(self) -> dict[str, bool]:
         """The settings of the tokenizer that the user chose."""
-        both = (self._lower_case, self._strip_accents)
-        return {flag.name: flag.value == "true" for flag in both if flag.value != "auto"}
+        return {name: value == "true" for name, value in vars(self).items() if value != "auto"}
 
 
-class RunnerFlags:
-    """Flags of commands that run on this machine or on a cluster."""
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class RunnerFlags(Settings):
+    """Where the work is done: on this machine or on a cluster.
 
-    def __init__(self) -> None:
-        with flag_types.group(Group.MACHINE):
-            self._runner = flags.DEFINE(
-                flag_types.ChoiceParser((_LOCAL, _BEAM)),
-                "runner",
-                _LOCAL,
-                "Where the work is done, with the same result. local: processes of this machine; "
-                "beam: Apache Beam, on the cluster that --pipeline names. All paths must then be "
-                "on storage that its workers share.",
-            )
-            self._workers = flags.DEFINE(
-                flag_types.NumberParser(int, minimum=1),
-                "workers",
-                None,
-                "Number of processes of --runner=local. Not given: one for each core.",
-            )
-            self._pipeline = flags.DEFINE(
-                flag_types.WordsParser(),
-                "pipeline",
-                None,
-                "Options of Apache Beam's pipeline, for --runner=beam, as one text; they may also "
-                "follow all flags and --. Not given: Beam runs on this machine.",
-            )
+    Flags:
+      kind: Where the work is done, with the same result. local: processes of this machine; beam:
+        Apache Beam, on the cluster that --pipeline names. All paths must then be on storage that
+        its workers share.
+      workers: Number of processes of --runner=local. Not given: one for each core.
+      pipeline: Options of Apache Beam's pipeline, for --runner=beam, as one text; they may also
+        follow all flags and --. Not given: Beam runs on this machine.
+    """
 
-    def prepare(self, module: str) -> None:
+    group = Group.MACHINE
+
+    kind: Annotated[str, choice((_LOCAL, _BEAM)), Name("runner")] = _LOCAL
+    workers: Count | None = None
+    pipeline: Annotated[tuple[str, ...] | None, WORDS] = None
+
+    def start(self, module: str) -> None:
         """Starts the server of the worker processes, if there will be any.
 
         Args:
@@ -153,7 +195,7 @@ class RunnerFlags:
         """
         from pipelines.common import machine, parallel
 
-        if self._runner.value != _BEAM and (self._workers.value or machine.cores()) > 1:
+        if self.kind != _BEAM and (self.workers or machine.cores()) > 1:
             parallel.start_server(module)
 
     def runner(self) -> "Runner":
@@ -164,9 +206,9 @@ class RunnerFlags:
         """
         from pipelines.common import runners
 
-        options = self._pipeline.value or ()
-        if self._runner.value == _BEAM:
-            if self._workers.value is not None:
+        options = self.pipeline or ()
+        if self.kind == _BEAM:
+            if self.workers is not None:
                 raise InputError(
                     "--workers is for --runner=local; give the number of Beam's workers as an "
                     "option of its pipeline, after --."
@@ -179,4 +221,4 @@ class RunnerFlags:
                 f"options of a pipeline ({options[0]} ...) are for --runner=beam; add it, or omit "
                 "them."
             )
-        return runners.LocalRunner(self._workers.value)
+        return runners.LocalRunner(self.workers)

@@ -7,26 +7,25 @@ A token to predict is printed as {seen|original}.
 
 import itertools
 
-from absl import flags
-
-from pipelines.common import flag_types
-
-_TFRECORDS = flags.DEFINE_string("tfrecords", None, "Folder of the examples.", required=True)
-_COUNT = flags.DEFINE(flag_types.NumberParser(int, minimum=1), "count", 5, "Number of examples.")
+from pipelines.common.flag_types import Count, Path
 
 
-def main() -> None:
-    """Prints the first examples of a folder."""
+def main(*, tfrecords: Path, count: Count = 5) -> None:
+    """Prints the first examples of a folder.
+
+    Flags:
+      tfrecords: Folder of the examples.
+      count: Number of examples.
+    """
     import tensorflow as tf
 
     from pipelines.pretraining import example_folder, example_reader
 
-    folder = _TFRECORDS.value.rstrip("/")
-    tokens = example_folder.read_vocabulary(folder).tokens
-    examples = example_reader.open_examples(folder)
+    tokens = example_folder.read_vocabulary(tfrecords).tokens
+    examples = example_reader.open_examples(tfrecords)
     batches = example_reader.evaluation_batches(examples, batch_size=1).as_numpy_iterator()
     try:
-        for batch in itertools.islice(batches, _COUNT.value):
+        for batch in itertools.islice(batches, count):
             print("\n".join(example_reader.describe({k: v[0] for k, v in batch.items()}, tokens)))
             print()
     except tf.errors.DataLossError as error:

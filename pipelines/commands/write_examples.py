@@ -9,49 +9,45 @@ A complete folder is kept; a partial one is resumed.
 
 import time
 
-from absl import flags
-
 from pipelines.commands.shared_flags import CorpusFlags, RunnerFlags, TokenizerFlags
-from pipelines.common import flag_types
+from pipelines.common.flag_types import Path
 from pipelines.common.texts import counted
 from pipelines.pretraining.settings import ExampleSettings
 
-_CORPUS = CorpusFlags()
-_VOCAB = flags.DEFINE_string(
-    "vocab", None, "The vocabulary: a vocab.txt, or a folder with one.", required=True
-)
-_OUTPUT = flag_types.define_path(
-    "output",
-    None,
-    "Folder to write to: new, empty, or written by this command.",
-    required=True,
-)
-_TOKENIZER = TokenizerFlags()
-_RUNNER = RunnerFlags()
-ExampleSettings.define_flags()
 
-
-def prepare() -> None:
+def prepare(runner: RunnerFlags, **_: object) -> None:
     """Starts what the workers need, while TensorFlow is imported."""
-    _RUNNER.prepare("pipelines.pretraining.example_writer")
+    runner.start("pipelines.pretraining.example_writer")
 
 
-def main() -> None:
-    """Writes examples as the flags say."""
+def main(
+    *,
+    corpus: CorpusFlags,
+    vocab: str,
+    output: Path,
+    tokenizer: TokenizerFlags,
+    runner: RunnerFlags,
+    settings: ExampleSettings,
+) -> None:
+    """Writes examples as the flags say.
+
+    Flags:
+      vocab: The vocabulary: a vocab.txt, or a folder with one.
+      output: Folder to write to: new, empty, or written by this command.
+    """
     from pipelines.pretraining import example_writer
 
-    runner = _RUNNER.runner()
     request = example_writer.ExampleRequest(
-        corpus=_CORPUS.names.value,
-        vocab=_VOCAB.value,
-        output=_OUTPUT.value,
-        settings=ExampleSettings.from_flags(),
-        file_format=_CORPUS.format.value,
-        read=_CORPUS.options(),
-        tokenizer=tuple(_TOKENIZER.chosen().items()),
+        corpus=corpus.corpus,
+        vocab=vocab,
+        output=output,
+        settings=settings,
+        file_format=corpus.format,
+        read=corpus.options(),
+        tokenizer=tuple(tokenizer.chosen().items()),
     )
     start = time.perf_counter()
-    manifest = example_writer.write(request, runner)
+    manifest = example_writer.write(request, runner.runner())
     seconds = time.perf_counter() - start
     records = manifest["train"]["records"]
     print(

@@ -24,7 +24,7 @@ import msgspec
 from absl import logging as absl_logging
 
 from pipelines.common import files, optional, stopping
-from pipelines.common.errors import InputError
+from pipelines.common.errors import InputError, UnfinishedError
 from pipelines.common.runners import ItemT, ResultT, Runner, Workers
 
 _MAX_PARTS = 64  # files of results
@@ -47,9 +47,8 @@ class BeamRunner(Runner):
     def __init__(self, options: Sequence[str] = ()):
         if not optional.is_there("apache_beam"):
             raise InputError(
-                "apache_beam is not installed, which --runner=beam needs: pip install -r "
-                "requirements-beam.txt, into an environment of its own (make examples RUNNER=beam "
-                "makes it)."
+                "apache_beam is not installed, which --runner=beam needs: pip install apache-beam "
+                "and bert-tf into an environment of its own, as `make beam` does."
             )
         self._options = tuple(options)
 
@@ -133,7 +132,7 @@ def _run(pipeline: Any) -> None:
         if state != _LOST:
             raise _failure(f"it is {state}")
         absl_logging.warning("a worker of Beam was killed; its unfinished work is done again.")
-    raise _failure(f"a worker was killed {_ATTEMPTS} times, most likely because memory ran out")
+    raise _failure(f"a worker ended {_ATTEMPTS} times, and Beam does not report how")
 
 
 def _run_once(pipeline: Any) -> str:
@@ -181,7 +180,7 @@ def _run_once(pipeline: Any) -> str:
 
 def _failure(reason: str) -> InputError:
     last = (reason.strip().splitlines() or ["unknown reason"])[-1].rstrip(".")
-    return InputError(
+    return UnfinishedError(
         f"Beam's pipeline failed: {last}. Finished work is kept: run the same command again."
     )
 
@@ -195,6 +194,8 @@ def _attempt(entry: tuple[int, Any], function: Callable[[Any], Any]) -> tuple[in
     index, item = entry
     try:
         return index, (function(item), "")
+    except UnfinishedError:  # another attempt may succeed
+        raise
     except InputError as error:
         return index, (None, str(error))
 

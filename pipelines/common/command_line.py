@@ -1,10 +1,12 @@
 """What every command shares: flags and help, start, stop, and errors of the user in one line.
 
-TensorFlow takes seconds to start. A command's module imports it in its `main` only, after the flags
-were read, so --help and errors in flags appear at once. What can start beside TensorFlow, a module
-starts in a function `prepare`.
+A command is a module with a docstring, which is the beginning of --help, and a function `main`,
+whose parameters are the flags. TensorFlow takes seconds to start. A module imports it in its `main`
+only, after the flags were read, so --help and errors in flags appear at once. What can start beside
+TensorFlow, a module starts in a function `prepare`, which gets the same arguments.
 """
 
+import faulthandler
 import importlib
 import os
 import sys
@@ -12,17 +14,24 @@ import types
 from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
-from absl import app, flags, logging
+from absl import flags, logging
 
-from pipelines.common import arguments, flag_help, flag_types, stopping, texts
+from pipelines.common import (
+    arguments,
+    flag_help,
+    flag_types,
+    foreign_flags,
+    settings,
+    stopping,
+    texts,
+)
 from pipelines.common.errors import InputError, RetryError
 
 # The exit status after bad input; that after a signal is `stopping.Stopped.status`.
 BAD_INPUT = 2
 RETRY = os.EX_TEMPFAIL  # 75: the same command, run again, resumes
 _LONGEST_MESSAGE = 2000  # characters
-_HELP = ("--help", "-help", "-h", "--helpshort", "--helpfull")
-_OURS = ("bert_tf.", "pipelines.", "benchmarks.")  # packages whose flags are shown
+_HELP = {"--help", "-help", "-h", "--helpshort", "--helpfull"}
 _NO_OTHERS: Mapping[str, str] = types.MappingProxyType({})
 
 
@@ -43,39 +52,37 @@ def run(
       presets: Values of flags that the command has already given, by name.
     """
     stopping.end_at_once()
-    command = importlib.import_module(module)
-    if any(word in _HELP for word in words):
-        about, known = command.__doc__ or "", _flags()
+    command, known = importlib.import_module(module), flags_of(module)
+    if not _HELP.isdisjoint(words):
         shown = [flag for name, flag in known.items() if name not in presets]
-        flag_help.show(flag_help.page(program, about, shown, flag_help.width()))
+        flag_help.show(flag_help.page(program, command.__doc__ or "", shown))
         return
-
-    def parse(argv: list[str]) -> list[str]:
-        try:
-            arguments.parse(argv[1:], flags.FLAGS)
-        except arguments.UnknownFlagError as error:
-            _end(f"error: {_unknown(error, program, others)} (--help lists the flags)")
-        except InputError as error:
-            _end(f"error: {error} (--help lists the flags)")
-        return argv[:1]
-
+    faulthandler.enable()
+    logging.use_absl_handler()
     logging.set_verbosity(logging.INFO)
     # TensorFlow reports how long each checkpoint took, in the midst of progress bars.
     logging.get_absl_logger().addFilter(lambda record: record.module != "functional_saver")
-    given = [f"--{name}={value}" for name, value in presets.items()]
-    app.run(lambda _: _run_main(command), [program, *given, *words], flags_parser=parse)
+    try:
+        arguments.parse([*(f"--{name}={presets[name]}" for name in presets), *words], known)
+    except InputError as error:
+        hint = ""
+        if isinstance(error, arguments.UnknownFlagError):
+            hint = _hint(error.name, known, others)
+        _end(f"error: {error}{hint} (--help lists the flags)")
+    _run_main(command)
 
 
 def _run_main(command: Any) -> None:
     """Runs the `main` of a command's module, and reports its errors."""
     from pipelines.common import quiet_start
 
-    if "tensorflow" not in sys.modules and hasattr(command, "prepare"):
-        command.prepare()
-    quiet_start.import_tensorflow()
     try:
+        given = settings.arguments_of(command.main)
+        if "tensorflow" not in sys.modules and hasattr(command, "prepare"):
+            command.prepare(**given)
+        quiet_start.import_tensorflow()
         stopping.raise_stopped()
-        command.main()
+        command.main(**given)
         stopping.end_at_once()
     except InputError as error:
         _end(f"error: {error}")
@@ -128,49 +135,25 @@ def _reason(error: Exception) -> str | None:
     return f"{error.strerror or error}." if isinstance(error, OSError) else None
 
 
-def _unknown(error: arguments.UnknownFlagError, program: str, others: Mapping[str, str]) -> str:
-    """The message for an unknown flag: the commands that have it, and the most similar flag."""
-    name, ours = error.name.replace("-", "_"), _flags()
-    known = [*ours, *(f"no_{other}" for other, flag in ours.items() if flag.boolean)]
+def _hint(written: str, ours: Mapping[str, flag_types.Flag], others: Mapping[str, str]) -> str:
+    """What an unknown flag is: one of other programs or of other commands, or a misspelt one."""
+    name = written.replace("-", "_")
+    here = [each for each in foreign_flags.NAMES.get(name, "").split() if each in ours]
+    if here or name in foreign_flags.ALWAYS:
+        return f"; here it is --{here[0]}" if here else "; commands do this by themselves: omit it"
     forms = {name, name.removeprefix("no_")}
     owners = [o for o in others if not forms.isdisjoint(flags_of(others[o]))]
+    known = [*ours, *(f"no_{other}" for other, flag in ours.items() if flag.boolean)]
     near = flag_types.did_you_mean(name, known, "--{}", likeness=0.8 if owners else 0.6)
-    if not owners:
-        return f"{error}{near}"
-    listed = " and ".join(filter(None, (", ".join(owners[:-1]), owners[-1])))
-    return f"{error}, which belongs to {listed}{near}"
+    listed = " and ".join(filter(None, (", ".join(owners[:-1]), *owners[-1:])))
+    return f"{listed and ', which belongs to '}{listed}{near}"
 
 
-def flags_of(module: str) -> dict[str, flags.Flag]:
-    """The flags of a command by name, in place of the flags defined before.
-
-    Args:
-      module: Module of the command; it is imported again, so that it defines them.
-    """
-    flags.FLAGS.remove_flag_values(_flags())
-    sys.modules.pop(module, None)
-    importlib.import_module(module)
-    return _flags()
-
-
-def _flags() -> dict[str, flags.Flag]:
-    """The flags of the command, in the order of their definition, without those of absl."""
-    owners = ((name, flags.FLAGS.find_module_defining_flag(name) or "") for name in flags.FLAGS)
-    return {name: flags.FLAGS[name] for name, owner in owners if owner.startswith(_OURS)}
-
-
-def pairs(entries: list[str], flag: str) -> dict[str, str]:
-    """A list flag of ROLE=VALUE entries as a dict.
-
-    Raises:
-      InputError: An entry has another form.
-    """
-    found = {}
-    for entry in entries:
-        role, equals, value = entry.partition("=")
-        if not equals:
-            raise InputError(f"{flag}: {entry!r} is not of the form ROLE=NAME.")
-        if role.strip() in found:
-            raise InputError(f"{flag}: {role.strip()} is given twice.")
-        found[role.strip()] = value.strip()
+def flags_of(module: str) -> dict[str, flag_types.Flag]:
+    """The flags of a command by name, in their order, which replace those known to absl."""
+    known = flags.FLAGS
+    known.remove_flag_values([n for n in known if isinstance(known[n], flag_types.Flag)])
+    found = {flag.name: flag for flag in settings.flags_of(importlib.import_module(module).main)}
+    for flag in found.values():
+        flags.DEFINE_flag(flag)
     return found

@@ -13,5 +13,9 @@ class InputError(ValueError):
         return texts.one_line(super().__str__())
 
 
+class UnfinishedError(InputError):
+    """A failure after which the same command resumes: finished work is kept."""
+
+
 class RetryError(RuntimeError):
     """A failure not caused by the input: the same command, run again, resumes."""

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 import tensorflow as tf
 
 from pipelines.common import locks, remote_files
-from pipelines.common.errors import InputError
+from pipelines.common.errors import InputError, UnfinishedError
 
 
 class _GFile:
@@ -124,16 +124,17 @@ def folder_aside(path: str, replace: bool = False) -> Iterator[str]:
       InputError: `path` exists, another process writes it, or the disk is full.
     """
     if not replace:
-        _check_absent(path)
+        check_absent(path)
     with _own_partial(path, folder=True) as partial:
         yield partial
         if not replace:
-            _check_absent(path)
+            check_absent(path)
         remove_tree(path)
         gfile.rename(partial, path)
 
 
-def _check_absent(path: str) -> None:
+def check_absent(path: str) -> None:
+    """Raises InputError if a folder to write exists and is not empty."""
     empty = gfile.isdir(path) and not gfile.listdir(path)
     if gfile.exists(path) and not empty:
         raise InputError(f"{path}: exists already; name another folder, or remove it.")
@@ -250,7 +251,7 @@ def is_disk_full(error: BaseException) -> bool:
 
 def disk_full_error(path: str) -> InputError:
     """The error to raise if the disk is full while `path` is written."""
-    return InputError(f"{path}: {DISK_FULL}")
+    return UnfinishedError(f"{path}: {DISK_FULL}")
 
 
 def write_text(path: str, text: str) -> None:

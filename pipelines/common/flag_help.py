@@ -7,12 +7,9 @@ import textwrap
 from collections.abc import Iterable
 from typing import Any
 
-from absl import flags
-
-from pipelines.common import flag_types
+from pipelines.common.flag_types import Flag, Group
 
 _NARROWEST, _WIDEST = 60, 100  # columns
-_NO_TERMINAL = (96, 24)  # columns and lines if the output is a file
 _MARGIN = " " * 6
 _EVERYWHERE = (
     "--flagfile=FILE reads flags from a file, one on each line, with # before comments; flags on "
@@ -28,46 +25,36 @@ def show(text: str) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def width() -> int:
-    """Columns of the terminal, within reasonable limits."""
-    return min(max(shutil.get_terminal_size(_NO_TERMINAL).columns, _NARROWEST), _WIDEST)
-
-
-def page(program: str, about: str, known: Iterable[flags.Flag], columns: int) -> str:
-    """The help of a command.
+def page(program: str, about: str, known: Iterable[Flag]) -> str:
+    """The help of a command, as wide as the terminal within reasonable limits.
 
     Args:
       program: The command, as the user calls it.
       about: What the command does: paragraphs, and indented examples.
       known: The flags of the command.
-      columns: Maximum width of all lines but the examples.
     """
+    terminal = shutil.get_terminal_size((96, 24)).columns
+    columns = min(max(terminal, _NARROWEST), _WIDEST)
     parts = [f"usage: {program} [--flag=value ...]"]
     for part in about.strip().split("\n\n"):
         parts.append(part.rstrip() if part.startswith(" ") else _filled(part, columns))
-    found = sorted(known, key=flag_types.is_required, reverse=True)  # the others in their order
-    for heading in flag_types.Group:
-        entries = [_entry(each, columns) for each in found if flag_types.group_of(each) is heading]
-        if entries:
+    found = sorted(known, key=lambda flag: not flag.required)  # the others in their order
+    for heading in Group:
+        if entries := [_entry(flag, columns) for flag in found if flag.group is heading]:
             parts.append("\n".join([f"{heading}:", *entries]))
     return "\n\n".join([*parts, _filled(_EVERYWHERE, columns)])
 
 
-def _entry(flag: flags.Flag, columns: int) -> str:
+def _entry(flag: Flag, columns: int) -> str:
     """A flag with its placeholder, default and range, and below them its text."""
     usual = default(flag)
-    notes = [
-        "required" if flag_types.is_required(flag) else "",
-        f"default: {usual}" if usual else "",
-        getattr(flag.parser, "range", ""),
-    ]
+    notes = ("required" if flag.required else "", usual and f"default: {usual}", flag.parser.range)
     note = "; ".join(filter(None, notes))
     note = f"  ({note})" if note else ""
-    name, about = flag.name, flag.help
-    value = flag_types.placeholder(flag)
-    if "|" in value and len(f"  --{name}={value}{note}") > columns:
+    value, about = flag.parser.placeholder, flag.help
+    if "|" in value and len(f"  --{flag.name}={value}{note}") > columns:
         value, about = "NAME", f"{about} One of {value.replace('|', ', ')}."
-    form = f"--[no_]{name}" if flag.boolean else f"--{name}={value}"
+    form = f"--[no_]{flag.name}" if flag.boolean else f"--{flag.name}={value}"
     parts = (f"  {form}{note}", f"{_MARGIN}{about}")
     return "\n".join(_filled(part, columns, _MARGIN) for part in parts)
 
@@ -76,10 +63,10 @@ def _filled(text: str, columns: int, margin: str = "") -> str:
     return textwrap.fill(text, columns, subsequent_indent=margin, break_on_hyphens=False)
 
 
-def default(flag: flags.Flag) -> str:
+def default(flag: Flag) -> str:
     """The default of a flag as it would be written; "" if it has none."""
     value: Any = flag.default
-    if value is None:
+    if value in (None, {}):
         return ""
     if flag.boolean:
         return f"--{flag.name}" if value else f"--no_{flag.name}"

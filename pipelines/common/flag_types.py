@@ -1,26 +1,21 @@
-"""Values of flags: how they are read, and what --help and error messages say they must be.
+"""Flags: how their values are read, and what --help and error messages say they must be."""
 
-Texts, lists of texts and booleans are absl's own.
-"""
-
-import contextlib
+import dataclasses
 import difflib
 import enum
-import functools
 import math
 import shlex
-from collections.abc import Iterable, Iterator
-from typing import Any
+import types
+import typing
+from collections.abc import Callable, Iterable
+from typing import Annotated, Any
 
 from absl import flags
 
 from pipelines.common.errors import InputError
 
+REQUIRED: Any = object()  # in place of a default: the flag must be given
 _LARGEST = 1 << 63
-_WORDS = {  # placeholder, one, several
-    int: ("N", "a whole number", "whole numbers"),
-    float: ("X", "a number", "numbers"),
-}
 
 
 class Group(enum.StrEnum):
@@ -35,137 +30,124 @@ class Group(enum.StrEnum):
     SERVER = "Server"
 
 
-_GROUPS: dict[flags.Flag, Group] = {}
+class Parser(flags.ArgumentParser):
+    """Parses values by a function, which raises a ValueError that says what a value must be.
 
+    The function also takes values that were parsed before. --help shows placeholder and range.
+    """
 
-@contextlib.contextmanager
-def group(heading: Group) -> Iterator[None]:
-    """Puts the flags that are defined in the block under a heading."""
-    before = set(flags.FLAGS)
-    yield
-    _GROUPS.update({flags.FLAGS[name]: heading for name in flags.FLAGS if name not in before})
-
-
-def group_of(flag: flags.Flag) -> Group:
-    """The heading of a flag."""
-    return _GROUPS.get(flag, Group.DATA)
-
-
-class _Parser(flags.ArgumentParser):
-    """Parses one value, or several values separated by commas into a tuple."""
-
-    placeholder = "TEXT"
-    range = ""
-    several = False
+    def __init__(self, read: Callable[[Any], Any], placeholder: str, range: str = ""):
+        self.read, self.placeholder, self.range = read, placeholder, range
 
     def parse(self, argument: Any) -> Any:
-        """The value; raises a ValueError that names what is expected."""
-        if not self.several:
-            return self.read(argument)
+        """The value of a text."""
+        return self.read(argument)
+
+
+def listed(parse: Callable[[Any], Any]) -> Callable[[Any], tuple[Any, ...]]:
+    """A function that parses values separated by commas, each by the function given."""
+
+    def parse_all(argument: Any) -> tuple[Any, ...]:
         parts = argument.split(",") if isinstance(argument, str) else argument
         if not parts:
             raise ValueError("it must not be empty")
-        return tuple(map(self.read, parts))
+        return tuple(map(parse, parts))
 
-    def read(self, part: Any) -> Any:
-        """One of the values."""
-        raise NotImplementedError
+    return parse_all
 
 
-class NumberParser(_Parser):
-    """Parses a finite number, or several.
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Range:
+    """The range of a number."""
 
-    Args:
-      kind: int or float.
-      several: Whether the value is a tuple.
-      minimum, above, maximum, below: The range of each number.
-    """
+    minimum: float = -math.inf
+    above: float = -math.inf
+    maximum: float = math.inf
+    below: float = math.inf
 
-    def __init__(
-        self,
-        kind: type[int] | type[float],
-        several: bool = False,
-        *,
-        minimum: float = -math.inf,
-        above: float = -math.inf,
-        maximum: float = math.inf,
-        below: float = math.inf,
-    ):
-        bounds = {"at least": minimum, "above": above, "at most": maximum, "below": below}
-        shown = [f"{word} {_shown(x)}" for word, x in bounds.items() if math.isfinite(x)]
-        letter, one, many = _WORDS[kind]
-        self.kind, self.several = kind, several
-        self.admits = lambda x: minimum <= x <= maximum and above < x < below
-        self.placeholder = f"{letter},{letter},..." if several else letter
-        self.range = ("each " if several and shown else "") + ", ".join(shown)
-        what = f"{many} separated by commas" if several else one
-        self.expected = ", ".join(filter(None, (what, self.range)))
+    def __contains__(self, number: float) -> bool:
+        return self.minimum <= number <= self.maximum and self.above < number < self.below
 
-    def read(self, part: Any) -> int | float:
-        """One number."""
+    def __str__(self) -> str:
+        words = ("at least", "above", "at most", "below")
+        limits = zip(words, dataclasses.astuple(self), strict=True)
+        return ", ".join(f"{word} {_shown(x)}" for word, x in limits if math.isfinite(x))
+
+
+def _shown(limit: float) -> str:
+    return f"{limit:,.0f}" if limit == int(limit) else f"{limit:g}"
+
+
+def number(kind: Any, limits: Range, several: bool = False) -> Parser:
+    """A parser of finite numbers, int or float."""
+    within = f"each {limits}" if several and str(limits) else str(limits)
+    letter, one, many = ("N", "a whole number", "whole numbers")
+    if kind is float:
+        letter, one, many = ("X", "a number", "numbers")
+    what = f"{many} separated by commas" if several else one
+    expected = f"it must be {', '.join(filter(None, (what, within)))}"
+
+    def parse(part: Any) -> int | float:
         try:
-            number = self.kind(part)
-        except (ValueError, OverflowError) as error:
-            raise ValueError(f"it must be {self.expected}") from error
-        if self.kind is int and not -_LARGEST <= number < _LARGEST:
+            value = kind(part)
+        except (ValueError, OverflowError):
+            raise ValueError(expected) from None
+        if kind is int and not -_LARGEST <= value < _LARGEST:
             raise ValueError("it does not fit into 64 bits")
-        if not math.isfinite(number):
+        if not math.isfinite(value):
             raise ValueError("it must be a finite number")
-        if not self.admits(number):
-            raise ValueError(f"it must be {self.expected}")
-        return number
+        if value not in limits:
+            raise ValueError(expected)
+        return value
+
+    if several:
+        return Parser(listed(parse), f"{letter},{letter},...", within)
+    return Parser(parse, letter, within)
 
 
-def _shown(bound: float) -> str:
-    return f"{bound:,.0f}" if bound == int(bound) else f"{bound:g}"
+def choice(choices: Iterable[str]) -> Parser:
+    """A parser of known texts, or of the members of an enumeration of texts."""
+    known = {str(each): each for each in choices}
+
+    def parse(text: str) -> str:
+        if text not in known:
+            hint = did_you_mean(text, known)
+            raise ValueError(f"it must be one of {', '.join(known)}{hint}")
+        return known[text]
+
+    return Parser(parse, "|".join(known))
 
 
-class ChoiceParser(_Parser):
-    """Parses one of the known texts, or several.
-
-    Args:
-      choices: The texts, or an enumeration of texts, of which a member is returned.
-      several: Whether the value is a tuple.
-    """
-
-    def __init__(self, choices: Iterable[str], several: bool = False):
-        self.choices, self.several = {str(choice): choice for choice in choices}, several
-        self.placeholder = ("," if several else "|").join(self.choices)
-
-    def read(self, part: str) -> str:
-        """One of the choices."""
-        if part not in self.choices:
-            known = ", ".join(self.choices)
-            raise ValueError(f"it must be one of {known}{did_you_mean(part, self.choices)}")
-        return self.choices[part]
+def choices(known: Iterable[str]) -> Parser:
+    """A parser of several known texts."""
+    one = choice(known)
+    return Parser(listed(one.parse), one.placeholder.replace("|", ","))
 
 
-class PathParser(_Parser):
-    """Parses the path of a file or folder to write, and removes slashes at its end."""
-
-    placeholder = "PATH"
-
-    def read(self, part: str) -> str:
-        """The path."""
-        if not part.strip() or "\0" in part:
-            raise ValueError("it must be the path of a file or folder to write")
-        return part.rstrip("/") or "/"
+def _boolean(argument: Any) -> bool | None:
+    try:
+        return flags.BooleanParser().parse(argument)
+    except ValueError:
+        raise ValueError("it must be true or false") from None
 
 
-define_path = functools.partial(flags.DEFINE, PathParser())
+def _path(text: str) -> str:
+    if not text.strip() or "\0" in text:
+        raise ValueError("it must be the path of a file or folder")
+    return text.rstrip("/") or "/"
 
 
-class WordsParser(_Parser):
-    """Parses options of another program, quoted as for a shell, into a tuple.
-
-    A command has at most one flag of this kind. It also takes all words after `--`.
-    """
-
-    placeholder = "'WORD ...'"
-
-    def read(self, part: str) -> tuple[str, ...]:
-        """The words."""
-        return tuple(split(part))
+def pairs(entries: Iterable[str], place: str = "") -> dict[str, str]:
+    """A dict of entries ROLE=VALUE; raises an InputError, which begins with `place`, for others."""
+    found: dict[str, str] = {}
+    for entry in entries:
+        role, equals, value = map(str.strip, entry.partition("="))
+        if not equals:
+            raise InputError(f"{place}{entry!r} is not of the form ROLE=NAME")
+        if role in found:
+            raise InputError(f"{place}{role} is given twice")
+        found[role] = value
+    return found
 
 
 def split(text: str) -> list[str]:
@@ -176,32 +158,77 @@ def split(text: str) -> list[str]:
         raise InputError(f"unclosed quote in {text}") from error
 
 
-def did_you_mean(text: str, known: Iterable[str], form: str = "{}", likeness: float = 0.6) -> str:
-    """A question that names the most similar of the known texts; "" if none is similar.
+BOOL = Parser(_boolean, "")
+TEXT = Parser(lambda text: text, "TEXT")
+PATH = Parser(_path, "PATH")  # without slashes at its end
+LIST = Parser(flags.ListParser().parse, "A,B,...")
+PAIRS = Parser(
+    lambda x: x if isinstance(x, dict) else pairs(flags.ListParser().parse(x) or ()),
+    "ROLE=NAME,...",
+)
+# Options of another program, quoted as for a shell. A command has at most one flag of this kind,
+# which also takes all words after `--`.
+WORDS = Parser(lambda x: tuple(split(x) if isinstance(x, str) else x), "'WORD ...'")
+_PARSERS = {bool: BOOL, str: TEXT, list: LIST, dict: PAIRS}
+REPEATED = "repeated"  # the flag may be given several times; its value is a list
+
+
+class Name(str):
+    """The name of a flag that is not that of its field."""
+
+
+Path = Annotated[str, PATH]
+Count = Annotated[int, Range(minimum=1)]
+Port = Annotated[int, Range(minimum=1, maximum=65535)]
+
+
+class Flag(flags.Flag):
+    """A flag with its heading in --help.
 
     Args:
-      text: What the user wrote.
-      known: All texts that would be right.
-      form: Format of the suggestion.
-      likeness: Minimum similarity, from 0 to 1.
+      name: Name of the flag.
+      kind: Type of the value: bool, int, float, str, list or dict of texts, an enumeration, or a
+        tuple of numbers; each or None. It may be annotated with a `Parser`, a `Range`, a `Name`, a
+        `Group` or `REPEATED`.
+      default: Default value, or `REQUIRED`.
+      text: Text in --help.
+      group: The heading, unless the type is annotated with one.
     """
+
+    parser: Parser
+
+    def __init__(self, name: str, kind: Any, default: Any, text: str, group: Group):
+        notes: list[Any] = []
+        while typing.get_origin(kind) in (Annotated, types.UnionType, typing.Union):
+            kind, *more = typing.get_args(kind)  # None is the last part of a union
+            notes += more
+        origin, limits = typing.get_origin(kind) or kind, _note(notes, Range, Range())
+        if origin is tuple:
+            parser = number((*typing.get_args(kind), int)[0], limits, several=True)
+        elif kind in (int, float):
+            parser = number(kind, limits)
+        else:
+            parser = _PARSERS.get(origin) or choice(kind)
+        parser = _note(notes, Parser, parser)
+        self.group, self.repeated = _note(notes, Group, group), REPEATED in notes
+        self.required = default is REQUIRED
+        first = None if self.required else default
+        name = _note(notes, Name, name)
+        super().__init__(parser, None, name, first, text, boolean=parser is BOOL)
+
+    def parse(self, argument: Any) -> None:
+        before = self.value if self.present else []
+        super().parse(argument)
+        if self.repeated:
+            self.value = [*(before or ()), self.value]
+
+
+def _note(notes: Iterable[Any], kind: type, default: Any) -> Any:
+    """The first note of a type."""
+    return next((note for note in notes if isinstance(note, kind)), default)
+
+
+def did_you_mean(text: str, known: Iterable[str], form: str = "{}", likeness: float = 0.6) -> str:
+    """A question that names, in a form, the most similar of the known texts; "" if none is."""
     near = difflib.get_close_matches(text, list(known), 1, likeness)
     return f"; did you mean {form.format(near[0])}?" if near else ""
-
-
-def define_texts(name: str, text: str) -> flags.FlagHolder:
-    """Defines a flag that may be repeated; its value is a list of texts."""
-    holder = flags.DEFINE_multi_string(name, [], text)
-    flags.FLAGS[name].help = text  # without the hint that absl adds
-    return holder
-
-
-def placeholder(flag: flags.Flag) -> str:
-    """The placeholder for the value of a flag in --help."""
-    several = isinstance(flag.parser, flags.ListParser)
-    return getattr(flag.parser, "placeholder", "A,B,..." if several else "TEXT")
-
-
-def is_required(flag: flags.Flag) -> bool:
-    """Whether a flag must be given."""
-    return any("other than None" in validator.message for validator in flag.validators)

@@ -9,6 +9,7 @@ from pipelines.common.errors import InputError
 _CPU_LIMIT = "/sys/fs/cgroup/cpu.max"  # a quota and its period, in microseconds
 _MEMORY_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
+_OOM_KILLS = ("/sys/fs/cgroup/memory.events", "/proc/vmstat")
 _PROCESSOR = ("model name", "flags", "CPU part", "Features")  # lines of /proc/cpuinfo
 
 
@@ -46,6 +47,16 @@ def memory() -> int:
                 text = file.read().strip()
             found += [int(text)] if text.isdecimal() else []
     return min(found)
+
+
+def oom_kills() -> int:
+    """Number of processes that the kernel has killed because memory ran out; 0 if unknown."""
+    for path in filter(os.path.exists, _OOM_KILLS):
+        with open(path) as file:
+            counts = dict(line.split() for line in file)
+        if "oom_kill" in counts:
+            return int(counts["oom_kill"])
+    return 0
 
 
 def check_memory(needed: float, what: str) -> None:

@@ -10,7 +10,9 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import connection, forkserver
-from typing import TypeVar
+from typing import Any, TypeVar
+
+from pipelines.common import machine
 
 ItemT = TypeVar("ItemT")
 ResultT = TypeVar("ResultT")
@@ -42,9 +44,32 @@ def mapped(
             pool.shutdown(cancel_futures=True)
 
 
+class ProcessPool(ProcessPoolExecutor):
+    """A pool that knows how its processes ended."""
+
+    def __init__(self, *arguments: Any):
+        super().__init__(*arguments)
+        self._oom_kills = machine.oom_kills()
+
+    def death(self) -> str:
+        """What is known of the process that broke the pool, as a predicate; ends the others."""
+        processes = list((self._processes or {}).values())  # there is no public way
+        self.shutdown()
+        codes = [process.exitcode for process in processes if process.exitcode]
+        # The pool ends the others by SIGTERM.
+        code = next((code for code in codes if code != -signal.SIGTERM), codes[0] if codes else 0)
+        if code >= 0:
+            return f"ended with exit code {code}" if code else "ended"
+        text = f"was killed by {signal.Signals(-code).name}"
+        if code != -signal.SIGKILL:
+            return text
+        known = machine.oom_kills() > self._oom_kills
+        return f"{text}, {'because' if known else 'perhaps because'} memory ran out"
+
+
 def process_pool(
     workers: int, prepare: Callable[..., object], *arguments: object, preload: str = ""
-) -> ProcessPoolExecutor:
+) -> ProcessPool:
     """A pool of processes that end when this process ends, however it ends.
 
     Args:
@@ -59,7 +84,7 @@ def process_pool(
     if preload:
         start_server(preload)
     start = functools.partial(_start_worker, prepare, *arguments)
-    return ProcessPoolExecutor(workers, context, start)
+    return ProcessPool(workers, context, start)
 
 
 def start_server(preload: str) -> None:

@@ -13,7 +13,7 @@ from concurrent.futures.process import BrokenProcessPool
 from typing import TypeVar
 
 from pipelines.common import machine, parallel
-from pipelines.common.errors import InputError
+from pipelines.common.errors import UnfinishedError
 
 ItemT = TypeVar("ItemT")
 ResultT = TypeVar("ResultT")
@@ -130,9 +130,9 @@ def _pool(count: int, module: str) -> Iterator[concurrent.futures.Executor]:
     try:
         yield pool
     except BrokenProcessPool as error:
-        raise InputError(
-            "a worker process was killed, most likely because memory ran out. Finished work is "
-            "kept: run the same command again, with fewer --workers if memory is short."
+        raise UnfinishedError(
+            f"a worker process {pool.death()}. Finished work is kept: run the same command again, "
+            "with fewer --workers if memory is short."
         ) from error
     finally:
         pool.shutdown(wait=True, cancel_futures=True)

@@ -1,59 +1,31 @@
-"""Settings as dataclasses that define each value once: its default, range, help, and flag."""
+"""Flags that follow from code: of dataclasses of settings, and of the function of a command."""
 
 import dataclasses
-import enum
-import types
+import inspect
+import re
 import typing
-from typing import Any, ClassVar, NamedTuple, Self, cast
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar, Self, cast
 
 from absl import flags
 
-from pipelines.common import flag_types
 from pipelines.common.errors import InputError
-from pipelines.common.flag_types import Group
+from pipelines.common.flag_types import REQUIRED, Flag, Group
 
-_ABOUT = "about"
-
-
-class _About(NamedTuple):
-    text: str
-    group: Group | None
-    flag: str | None
-    choices: tuple[str, ...]
-    parser: flags.ArgumentParser | None
-    limits: dict[str, Any]
+_ENTRY = re.compile(r"^  (\w+): (.*(?:\n    .*)*)", re.MULTILINE)
 
 
-def setting(
-    default: Any,
-    text: str,
-    *,
-    group: Group | None = None,
-    flag: str | None = None,
-    choices: tuple[str, ...] = (),
-    parser: flags.ArgumentParser | None = None,
-    **limits: float,
-) -> Any:
-    """A field of a `Settings`.
-
-    Args:
-      default: Default value.
-      text: Text of the flag in --help.
-      group: Heading of the flag in --help, if it is not that of the class.
-      flag: Name of the flag, if it is not that of the field.
-      choices: All allowed values of a text.
-      parser: Parser of the flag, if the type of the field does not imply it.
-      **limits: Range of a number: `minimum`, `above`, `maximum` and `below`.
-    """
-    about = _About(text, group, flag, choices, parser, limits)
-    return dataclasses.field(default=default, metadata={_ABOUT: about})
+def _texts(documented: Any) -> dict[str, str]:
+    """The entries of the section Flags in the docstring of a class or function."""
+    found = _ENTRY.findall(inspect.cleandoc(documented.__doc__ or "").partition("\nFlags:\n")[2])
+    return {name: " ".join(text.split()) for name, text in found}
 
 
 class Settings:
-    """Base of dataclasses whose fields are made by `setting`.
+    """Base of dataclasses of settings, of which some are flags.
 
-    Fields may be of bool, int, float, str or an enumeration of strings, all of these or None, or
-    a tuple of int or float, whose flag is a list separated by commas.
+    A flag is a field that is described in the section Flags of the docstring of its class; its type
+    is as of `Flag`.
     """
 
     # Heading of the flags in --help.
@@ -61,15 +33,13 @@ class Settings:
 
     def check(self) -> None:
         """Raises InputError if a value is out of its range."""
-        for name, about, parser in _fields(type(self)):
+        for name, flag in self.own_flags():
             value = getattr(self, name)
-            if value is None or parser is None:
-                continue
             try:
-                parser.parse(value)
+                value is None or flag.parser.parse(value)
             except ValueError as error:
                 shown = ",".join(map(str, value)) if isinstance(value, tuple) else value
-                raise InputError(f"--{about.flag or name}={shown}: {error}") from error
+                raise InputError(f"--{flag.name}={shown}: {error}") from error
 
     def describe(self) -> dict[str, Any]:
         """All values by name, as JSON values."""
@@ -77,19 +47,16 @@ class Settings:
         return {k: list(v) if isinstance(v, tuple) else v for k, v in values.items()}
 
     @classmethod
-    def define_flags(cls) -> None:
-        """Defines a flag for each field."""
-        defaults = {field.name: field.default for field in dataclasses.fields(cast(Any, cls))}
-        kinds = typing.get_type_hints(cls)
-        for name, about, parser in _fields(cls):
-            arguments = (about.flag or name, cast(Any, defaults[name]), about.text)
-            with flag_types.group(about.group or cls.group):
-                if parser is not None:
-                    flags.DEFINE(parser, *arguments)
-                elif kinds[name] in (bool, bool | None):
-                    flags.DEFINE_bool(*arguments)
-                else:
-                    flags.DEFINE_string(*arguments)
+    def own_flags(cls) -> Iterator[tuple[str, Flag]]:
+        """The name of each field that is a flag, and a new flag for it."""
+        kinds, texts = typing.get_type_hints(cls, include_extras=True), dict[str, str]()
+        for base in reversed(cls.__mro__):
+            texts |= _texts(base)
+        for field in dataclasses.fields(cast(Any, cls)):
+            if field.name in texts and field.init:
+                default = REQUIRED if field.default is dataclasses.MISSING else field.default
+                kind, text = kinds[field.name], texts[field.name]
+                yield field.name, Flag(field.name, kind, default, text, cls.group)
 
     @classmethod
     def from_flags(cls, **others: Any) -> Self:
@@ -98,12 +65,8 @@ class Settings:
         Raises:
           InputError: The values contradict each other.
         """
-        values = {
-            name: flags.FLAGS[about.flag or name].value
-            for name, about, _ in _fields(cls)
-            if name not in others
-        }
-        settings = cls(**values, **others)
+        values = {name: flags.FLAGS[flag.name].value for name, flag in cls.own_flags()}
+        settings = cls(**values | others)
         settings.check()
         return settings
 
@@ -111,30 +74,48 @@ class Settings:
     def given_by_flags(cls) -> dict[str, Any]:
         """The values of the fields whose flags are given; raises as `from_flags` does."""
         settings = cls.from_flags()
-        return {
-            name: getattr(settings, name)
-            for name, about, _ in _fields(cls)
-            if flags.FLAGS[about.flag or name].present
-        }
+        given = (name for name, flag in cls.own_flags() if flags.FLAGS[flag.name].present)
+        return {name: getattr(settings, name) for name in given}
 
 
-def _fields(cls: type) -> list[tuple[str, _About, flags.ArgumentParser | None]]:
-    """The fields made by `setting`, with the parser of numbers and choices."""
-    kinds = typing.get_type_hints(cls)
-    found = [field for field in dataclasses.fields(cls) if _ABOUT in field.metadata]
-    abouts = ((field.name, cast(_About, field.metadata[_ABOUT])) for field in found)
-    return [(name, about, _parser(kinds[name], about)) for name, about in abouts]
+def flags_of(main: Callable[..., object]) -> Iterator[Flag]:
+    """The flags of a command's function.
+
+    A parameter is a flag, which the section Flags of the docstring describes; or a `Settings`, for
+    all its flags; or, to get it as a class, the type of one.
+    """
+    texts = _texts(main)
+    for name, parameter, kind in _parameters(main):
+        if settings := _settings(kind):
+            yield from (flag for _, flag in settings.own_flags())
+        else:
+            default = REQUIRED if parameter.default is parameter.empty else parameter.default
+            yield Flag(name, kind, default, texts[name], Group.DATA)
 
 
-def _parser(kind: Any, about: _About) -> flags.ArgumentParser | None:
-    if about.parser is not None:
-        return about.parser
-    if isinstance(kind, types.UnionType):  # or None
-        kind = next(part for part in typing.get_args(kind) if part is not types.NoneType)
-    if typing.get_origin(kind) is tuple:
-        return flag_types.NumberParser(typing.get_args(kind)[0], several=True, **about.limits)
-    if kind in (int, float):
-        return flag_types.NumberParser(kind, **about.limits)
-    if about.choices or issubclass(kind, enum.Enum):
-        return flag_types.ChoiceParser(about.choices or kind)
-    return None
+def arguments_of(main: Callable[..., object]) -> dict[str, Any]:
+    """The arguments of a command's function, by the values of its flags.
+
+    Raises:
+      InputError: Settings contradict each other.
+    """
+    found: dict[str, Any] = {}
+    for name, _, kind in _parameters(main):
+        settings = _settings(kind)
+        if settings is None:
+            found[name] = flags.FLAGS[name].value
+        else:
+            found[name] = settings.from_flags() if kind is settings else settings
+    return found
+
+
+def _parameters(main: Callable[..., object]) -> Iterator[tuple[str, inspect.Parameter, Any]]:
+    kinds = typing.get_type_hints(main, include_extras=True)
+    for name, parameter in inspect.signature(main).parameters.items():
+        yield name, parameter, kinds[name]
+
+
+def _settings(kind: Any) -> type[Settings] | None:
+    """The class of the settings that a parameter of a type has, or is."""
+    kind = typing.get_args(kind)[0] if typing.get_origin(kind) is type else kind
+    return kind if isinstance(kind, type) and issubclass(kind, Settings) else None

@@ -63,6 +63,8 @@ def make(path: str, max_documents: int | None = None) -> dict[str, int] | None:
     Raises:
       InputError: another file has the name of the mark.
     """
+    if files.gfile.isdir(path):
+        raise InputError(f"{path}: is a folder; name a file to write (--output).")
     if files.gfile.exists(path):
         return None
     mark = f"{path}.json"

@@ -15,7 +15,7 @@ from absl import logging
 from tqdm import tqdm
 
 from pipelines.common import files, locks, outputs, texts
-from pipelines.common.errors import InputError
+from pipelines.common.errors import InputError, UnfinishedError
 from pipelines.common.runners import LocalRunner, Runner, Workers
 from pipelines.corpus import reader
 from pipelines.pretraining import example_folder, units
@@ -51,8 +51,6 @@ def write(request: ExampleRequest, runner: Runner | None = None) -> dict[str, An
     """
     request.settings.check()
     runner = runner or LocalRunner()
-    tokens = units.load_tokenizer(request.vocab, request.tokenizer)
-    _check_vocabulary(request, tokens)
     corpus = reader.open_corpus(request.corpus, request.file_format)
     if any(files.is_same(request.vocab, file.path) for file in corpus):
         raise InputError(
@@ -65,6 +63,8 @@ def write(request: ExampleRequest, runner: Runner | None = None) -> dict[str, An
     outputs.check_folder(
         request.output, "examples", (MANIFEST, BEGUN), known, inputs, anywhere=True
     )
+    tokens = units.load_tokenizer(request.vocab, request.tokenizer)
+    _check_vocabulary(request, tokens)
     with (
         locks.held(request.output),
         runner.started(f"{request.output}/{UNFINISHED}/steps", units.__name__) as workers,
@@ -111,7 +111,13 @@ def _write(
         return finished
     files.gfile.makedirs(f"{request.output}/{UNFINISHED}")
     tokens.vocabulary.save(request.output)
-    summaries = _write_units(request, corpus, workers)
+    try:
+        summaries = _write_units(request, corpus, workers)
+    except UnfinishedError:
+        raise
+    except InputError:  # other settings, or another corpus, may follow
+        example_folder.withdraw(request.output)
+        raise
     sha256 = {path: each for summary in summaries for path, each in summary["sha256"].items()}
     text = collections.Counter[str](dict.fromkeys(_TEXT_COUNTS, 0))
     for summary in summaries:
@@ -242,6 +248,6 @@ def _warn(
         logging.warning(
             "%d of %d documents have one sentence, which has no next one: in %.0f %% of the "
             "examples the next sentence is random, so that there is little to learn from it. Use "
-            "--objective=mlm, or check the format (--format).",
+            "--objective=mlm with another --output, or check the format (--format).",
             *(single, documents, 100 * result["train"]["random_next_fraction"]),
         )

@@ -2,11 +2,12 @@
 
 import dataclasses
 import enum
+from typing import Annotated
 
 from pipelines.common import machine
 from pipelines.common.errors import InputError
-from pipelines.common.flag_types import Group
-from pipelines.common.settings import Settings, setting
+from pipelines.common.flag_types import Count, Group, Range
+from pipelines.common.settings import Settings
 
 # Sequences that are made at a time, and memory per token: ids, masks, segments, serialized form.
 BLOCK = 4096
@@ -69,98 +70,67 @@ class SequenceKind(enum.StrEnum):
 
 @dataclasses.dataclass(frozen=True)
 class ExampleSettings(Settings):
-    """All settings that, together with text and vocabulary, decide the examples."""
+    """All settings that, together with text and vocabulary, decide the examples.
+
+    Flags:
+      objective: mlm_nsp: masked LM and next-sentence prediction, the paper's; mlm_sop: masked LM
+        and the order of two segments, ALBERT's; mlm: masked LM alone; replaced_token: which tokens
+        a generator has replaced, ELECTRA's; denoising: the text of which the model reads a noised
+        form, BART's; left_to_right: each token from those before it, nothing is masked;
+        bidirectional_lm: each word from those before it and, separately, from those after it, for
+        an ELMo.
+      max_seq_length: Length of a sequence in tokens, special tokens included.
+      max_predictions_per_seq: Maximum number of tokens to predict in a sequence; about
+        --max_seq_length times --masked_lm_prob.
+      dupe_factor: Number of times that each document is used, with other pairs and masks. Held-out
+        documents, and those of examples without either, are used once.
+      masked_lm_prob: Fraction of the tokens to predict.
+      short_seq_prob: Probability that sequences of a document aim at a shorter, random length; none
+        of packed sequences do.
+      whole_word_mask: Mask whole words instead of single tokens (pieces of words).
+      max_ngram: Maximum number of neighbouring words (or tokens) to mask together; of 1 to n with
+        probabilities in proportion to 1/n (ALBERT: 3, with whole words).
+      held_out_fraction: Fraction of the documents that is held out for evaluation.
+      deduplicate: Use documents with the same text only once; their number is in the manifest.
+      seed: Seed of pairs, masks and the order of examples.
+      sequences: What a sequence consists of: pairs of segments, for mlm_nsp and mlm_sop; segments,
+        two that follow each other (ELECTRA); spans, whole sentences of one document;
+        full_sentences, whole sentences across documents (RoBERTa); packed, running text across
+        documents, without padding; stream, the same with no special token but a separator after
+        each document (GPT). auto: pairs for mlm_nsp and mlm_sop, segments for replaced_token, else
+        spans.
+      masking: When masks are drawn: static, now; dynamic, in every training step (RoBERTa; only for
+        mlm).
+      mask_fraction: Fraction of the tokens to predict that become the mask token.
+      random_fraction: Fraction of the tokens to predict that become a random token; the remaining
+        ones do not change. In denoising, the fraction of the masks.
+      noise: Noises of denoising, in a list: permutation of sentences; infilling, one mask in place
+        of each of some spans of words, or masking or deletion of tokens; rotation of the text.
+      noise_fraction: Fraction of the words that spans of infilling hide, or of the tokens that
+        masking or deletion hides.
+      mean_span: Mean length of the spans of infilling, in words.
+    """
 
     group = Group.EXAMPLES
 
-    objective: Objective = setting(
-        Objective.MLM_NSP,
-        "mlm_nsp: masked LM and next-sentence prediction, the paper's; mlm_sop: masked LM and the "
-        "order of two segments, ALBERT's; mlm: masked LM alone; replaced_token: which tokens a "
-        "generator has replaced, ELECTRA's; denoising: the text of which the model reads a noised "
-        "form, BART's; "
-        "left_to_right: each token from those before it, nothing is masked; bidirectional_lm: "
-        "each word from those before it and, separately, from those after it, for an ELMo.",
-    )
-    max_seq_length: int = setting(
-        128, "Length of a sequence in tokens, special tokens included.", minimum=8
-    )
-    max_predictions_per_seq: int = setting(
-        20,
-        "Maximum number of tokens to predict in a sequence; about --max_seq_length times "
-        "--masked_lm_prob.",
-        minimum=1,
-    )
-    dupe_factor: int = setting(
-        10,
-        "Number of times that each document is used, with other pairs and masks. Held-out "
-        "documents, and those of examples without either, are used once.",
-        minimum=1,
-    )
-    masked_lm_prob: float = setting(0.15, "Fraction of the tokens to predict.", above=0, below=1)
-    short_seq_prob: float = setting(
-        0.1,
-        "Probability that sequences of a document aim at a shorter, random length; none of packed "
-        "sequences do.",
-        minimum=0,
-        maximum=1,
-    )
-    whole_word_mask: bool = setting(
-        False, "Mask whole words instead of single tokens (pieces of words)."
-    )
-    max_ngram: int = setting(
-        1,
-        "Maximum number of neighbouring words (or tokens) to mask together; of 1 to n with "
-        "probabilities in proportion to 1/n (ALBERT: 3, with whole words).",
-        minimum=1,
-        maximum=100,
-    )
-    held_out_fraction: float = setting(
-        0.0, "Fraction of the documents that is held out for evaluation.", minimum=0, below=1
-    )
-    deduplicate: bool = setting(
-        False, "Use documents with the same text only once; their number is in the manifest."
-    )
-    seed: int = setting(12345, "Seed of pairs, masks and the order of examples.", minimum=0)
-    sequences: SequenceKind = setting(
-        SequenceKind.AUTO,
-        "What a sequence consists of: pairs of segments, for mlm_nsp and mlm_sop; segments, two "
-        "that follow each other (ELECTRA); spans, whole sentences of one document; "
-        "full_sentences, whole sentences across documents (RoBERTa); packed, running text across "
-        "documents, without padding; stream, the same with no special token but a separator after "
-        "each document (GPT). auto: pairs for mlm_nsp and mlm_sop, segments for "
-        "replaced_token, else spans.",
-    )
-    masking: Masking = setting(
-        Masking.STATIC,
-        "When masks are drawn: static, now; dynamic, in every training step (RoBERTa; only for "
-        "mlm).",
-    )
-    mask_fraction: float = setting(
-        0.8, "Fraction of the tokens to predict that become the mask token.", minimum=0, maximum=1
-    )
-    random_fraction: float = setting(
-        0.1,
-        "Fraction of the tokens to predict that become a random token; the remaining ones do not "
-        "change. In denoising, the fraction of the masks.",
-        minimum=0,
-        maximum=1,
-    )
-    noise: str = setting(
-        "permutation,infilling",
-        "Noises of denoising, in a list: permutation of sentences; infilling, one mask in place of "
-        "each of some spans of words, or masking or deletion of tokens; rotation of the text.",
-    )
-    noise_fraction: float = setting(
-        0.3,
-        "Fraction of the words that spans of infilling hide, or of the tokens that masking or "
-        "deletion hides.",
-        above=0,
-        below=1,
-    )
-    mean_span: float = setting(
-        3.0, "Mean length of the spans of infilling, in words.", above=0, maximum=100
-    )
+    objective: Objective = Objective.MLM_NSP
+    max_seq_length: Annotated[int, Range(minimum=8)] = 128
+    max_predictions_per_seq: Count = 20
+    dupe_factor: Count = 10
+    masked_lm_prob: Annotated[float, Range(above=0, below=1)] = 0.15
+    short_seq_prob: Annotated[float, Range(minimum=0, maximum=1)] = 0.1
+    whole_word_mask: bool = False
+    max_ngram: Annotated[int, Range(minimum=1, maximum=100)] = 1
+    held_out_fraction: Annotated[float, Range(minimum=0, below=1)] = 0.0
+    deduplicate: bool = False
+    seed: Annotated[int, Range(minimum=0)] = 12345
+    sequences: SequenceKind = SequenceKind.AUTO
+    masking: Masking = Masking.STATIC
+    mask_fraction: Annotated[float, Range(minimum=0, maximum=1)] = 0.8
+    random_fraction: Annotated[float, Range(minimum=0, maximum=1)] = 0.1
+    noise: str = "permutation,infilling"
+    noise_fraction: Annotated[float, Range(above=0, below=1)] = 0.3
+    mean_span: Annotated[float, Range(above=0, maximum=100)] = 3.0
 
     def check(self) -> None:
         """Raises InputError if a value is out of range, or values do not go together."""

@@ -2,9 +2,10 @@
 
 import dataclasses
 import enum
+from typing import Annotated
 
-from pipelines.common.flag_types import Group
-from pipelines.common.settings import Settings, setting
+from pipelines.common.flag_types import Count, Group, Range
+from pipelines.common.settings import Settings
 
 
 class VocabularyKind(enum.StrEnum):
@@ -19,30 +20,24 @@ class VocabularyKind(enum.StrEnum):
 
 @dataclasses.dataclass(frozen=True)
 class LearningSettings(Settings):
-    """All settings that, together with the text, decide a vocabulary."""
+    """All settings that, together with the text, decide a vocabulary.
+
+    Flags:
+      kind: wordpiece is BERT's, bpe that of GPT, byte_bpe (byte-level BPE) that of GPT-2 and
+        RoBERTa, sentencepiece (a unigram model) that of ALBERT; word has the most frequent whole
+        words, for an ELMo.
+      vocab_size: Number of tokens, special tokens included.
+      character_coverage: Fraction of the characters of the text, counted as often as they occur,
+        that get a token; words with other characters are unknown. Not for byte_bpe and word.
+      sample_megabytes: Approximate amount of text to learn from, in MB of its files, which may be
+        compressed; of more text, documents are sampled.
+      seed: Seed of the sample.
+    """
 
     group = Group.EXAMPLES
 
-    kind: VocabularyKind = setting(
-        VocabularyKind.WORDPIECE,
-        "wordpiece is BERT's, bpe that of GPT, byte_bpe (byte-level BPE) that of GPT-2 and "
-        "RoBERTa, sentencepiece (a unigram model) that of ALBERT; word has the most frequent whole "
-        "words, for an ELMo.",
-    )
-    vocab_size: int = setting(
-        30_000, "Number of tokens, special tokens included.", minimum=1, maximum=1 << 24
-    )
-    character_coverage: float = setting(
-        1.0,
-        "Fraction of the characters of the text, counted as often as they occur, that get a token; "
-        "words with other characters are unknown. Not for byte_bpe and word.",
-        minimum=0,
-        maximum=1,
-    )
-    sample_megabytes: int = setting(
-        200,
-        "Approximate amount of text to learn from, in MB of its files, which may be compressed; of "
-        "more text, documents are sampled.",
-        minimum=1,
-    )
-    seed: int = setting(12345, "Seed of the sample.")
+    kind: VocabularyKind = VocabularyKind.WORDPIECE
+    vocab_size: Annotated[int, Range(minimum=1, maximum=1 << 24)] = 30_000
+    character_coverage: Annotated[float, Range(minimum=0, maximum=1)] = 1.0
+    sample_megabytes: Count = 200
+    seed: int = 12345

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from absl import flags
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -184,10 +183,7 @@ def _check_data(loaded, tokens):
 @functools.cache
 def _flags_of(command):
     module, _ = __main__.COMMANDS[command]
-    known = flags.FlagValues()
-    for name, flag in command_line.flags_of(module).items():
-        known[name] = flag
-    return known
+    return command_line.flags_of(module)
 
 
 def _command_lines():
@@ -229,5 +225,6 @@ def _mutated_command_lines(draw):
 def test_command_lines(line):
     name, words = line
     known = _flags_of(name)
-    known.unparse_flags()
+    for flag in known.values():
+        flag.unparse()
     _read_or_refused(lambda: arguments.parse(words, known))

@@ -67,7 +67,7 @@ def newest_complete(folder: str) -> str:
         except InputError as error:
             errors.append(error)
     if not errors:
-        raise InputError(f"{folder}: has no exported version; make one with make export.")
+        raise InputError(f"{folder}: has no exported version; make one with bert-tf export.")
     raise errors[0]
 
 

@@ -61,6 +61,6 @@ def report(config: Mapping[str, Any], path: str, forced: bool) -> None:
     if found:
         logging.warning(
             "%s: transformers' generate has %s; here flags choose how texts are written "
-            "(docs/guides/generation.md).",
+            "(bert-tf generate --help).",
             *(name, ", ".join(found)),
         )

@@ -118,7 +118,7 @@ def test_a_command_that_is_killed_has_failed(tmp_path, monkeypatch):
 
     threading.Thread(target=kill, daemon=True).start()
     assert runner._execute(_vocabulary(tmp_path), str(tmp_path)).startswith(
-        "its process was killed; it may have run out of memory (see "
+        "its process was killed by SIGKILL, "
     )
 
 

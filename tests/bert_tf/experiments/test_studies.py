@@ -18,7 +18,7 @@ TASKS = (
 
 
 def make_plan(budget="8h", tasks=TASKS, vocab=None, output="out"):
-    return Plan(Request(output, "c.txt", "", vocab, budget), tasks, {"input": "c.txt"}, "float32")
+    return Plan(Request(output, "c.txt", "", vocab, budget), tasks, {"corpus": "c.txt"}, "float32")
 
 
 def flags_of(run):

@@ -77,7 +77,9 @@ def test_refusals_say_why(address):
 
 def test_a_server_that_is_not_there_is_said():
     for address in ("grpc://localhost:1", "http://localhost:1"):
-        with pytest.raises(InputError, match="no server can be reached; start one with make serve"):
+        with pytest.raises(
+            InputError, match="no server can be reached; start one with bert-tf serve"
+        ):
             client.connect(address, timeout=5).predict("mood", text=["a"])
     for address in (
         "localhost:8500",

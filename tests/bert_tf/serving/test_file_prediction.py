@@ -217,7 +217,7 @@ def test_a_model_without_a_task_points_to_embedding(folders, tmp_path, monkeypat
     path = tmp_path / "texts.tsv"
     path.write_text("text\na layer\n")
     source = Source(str(path))
-    with pytest.raises(InputError, match="has no task to predict for; fine-tune.*make embed"):
+    with pytest.raises(InputError, match="has no task to predict for; fine-tune.*bert-tf embed"):
         file_prediction.predict_file(folders["pretrained"], source, f"{tmp_path}/out")
 
     class OfPretrained:
@@ -228,5 +228,5 @@ def test_a_model_without_a_task_points_to_embedding(folders, tmp_path, monkeypat
 
     monkeypatch.setattr(file_prediction, "Predictor", OfPretrained)
     (tmp_path / "bert" / "1").mkdir(parents=True)
-    with pytest.raises(InputError, match="has no task to predict for. For vectors.*make embed"):
+    with pytest.raises(InputError, match="has no task to predict for. For vectors.*bert-tf embed"):
         file_prediction.predict_file(f"{tmp_path}/bert", source, f"{tmp_path}/out")

@@ -1,10 +1,12 @@
 """Runners: the same results from one process, from several, and clear words where there is none."""
 
 import collections
+import os
+import signal
 
 import pytest
 
-from pipelines.common import optional
+from pipelines.common import machine, optional
 from pipelines.common.beam_runner import BeamRunner
 from pipelines.common.errors import InputError
 from pipelines.common.runners import LocalRunner
@@ -37,24 +39,41 @@ def test_results_and_counts(count):
         list(workers.map(_words, ["1", "bad"]))
 
 
+def _end(how):
+    os.kill(os.getpid(), how) if how > 2 else os._exit(how)
+
+
+@pytest.mark.parametrize(
+    ("how", "kills", "message"),
+    [
+        (signal.SIGKILL, [0, 0], "was killed by SIGKILL, perhaps because memory ran out. F"),
+        (signal.SIGKILL, [2, 3], "was killed by SIGKILL, because memory ran out. F"),
+        (signal.SIGSEGV, [2, 3], "was killed by SIGSEGV. F"),
+        (signal.SIGTERM, [2, 3], "was killed by SIGTERM. F"),
+        (1, [2, 3], "ended with exit code 1. F"),
+    ],
+)
+def test_what_is_known_of_the_death_of_a_worker_is_said(monkeypatch, how, kills, message):
+    monkeypatch.setattr(machine, "oom_kills", lambda: kills.pop(0))
+    with (
+        pytest.raises(InputError, match=f"a worker process {message}inished work"),
+        LocalRunner(2).started("nowhere", __name__) as workers,
+    ):
+        list(workers.map(_end, [how, how]))
+
+
 def test_what_to_install_is_said_where_beam_is_missing(monkeypatch):
     monkeypatch.setattr(optional, "is_there", lambda module: module != "apache_beam")
-    with pytest.raises(InputError, match=r"apache_beam is not .*pip install -r requirements-beam"):
+    with pytest.raises(InputError, match=r"apache_beam is not .*pip install apache-beam"):
         BeamRunner(["--runner=DirectRunner"])
 
 
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (
-            ["--", "--region=x"],
-            "options of a pipeline (--region=x ...) are for --runner=",
-        ),
+        (["--", "--region=x"], "options of a pipeline (--region=x ...) are for --runner="),
         (["--pipeline=--region=x"], "options of a pipeline (--region=x ...)"),
-        (
-            ["--runner=beam", "--workers=3"],
-            "--workers is for --runner=local; give the number of Beam",
-        ),
+        (["--runner=beam", "--workers=3"], "--workers is for --runner=local; give the number of B"),
         (["--runner=spark"], "it must be one of local, beam"),
     ],
 )

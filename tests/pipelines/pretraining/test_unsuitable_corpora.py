@@ -38,14 +38,6 @@ def test_corpora_without_next_sentences_are_named(tmp_path, vocab_path, document
     assert not glob.glob(f"{tmp_path}/o/*.tfrecord")
 
 
-def test_the_remedy_of_an_error_is_not_refused(tmp_path, vocab_path):
-    path = write_documents(tmp_path / "c.txt", make_documents(5))
-    with pytest.raises(InputError, match="Use --held_out_fraction=0"):
-        example_writer.write(request(path, vocab_path, tmp_path / "o"), HERE)
-    other = request(path, vocab_path, tmp_path / "o", held_out_fraction=0.0)
-    assert example_writer.write(other, HERE)["train"]["records"] > 0
-
-
 def test_a_vocabulary_is_no_text(tmp_path, vocab_path):
     write_documents(tmp_path / "c.txt", make_documents(30))
     shutil.copy(vocab_path, tmp_path / "vocab.txt")
@@ -53,12 +45,6 @@ def test_a_vocabulary_is_no_text(tmp_path, vocab_path):
     with pytest.raises(InputError, match="the vocabulary is among the files of the corpus"):
         example_writer.write(wanted, HERE)
     assert not (tmp_path / "o").exists()
-
-
-def test_one_document_trains_without_next_sentences(tmp_path, vocab_path):
-    path = write_documents(tmp_path / "c.txt", make_documents(1))
-    wanted = request(path, vocab_path, tmp_path / "o", objective="mlm", held_out_fraction=0.0)
-    assert example_writer.write(wanted, HERE)["train"]["records"] > 0
 
 
 def test_a_document_of_one_sentence_among_others_is_used_and_counted(tmp_path, vocab_path):
