@@ -94,7 +94,8 @@ def outcome(sample: Sample, path: Path) -> tuple[str, str | None]:
     try:
         sample.read(str(path))
     except InputError as error:
-        named = path.parent.name in str(error) and path.name.partition(".")[0] in str(error)
+        file = "" if sample.whole_folder else path.name.partition(".")[0]
+        named = path.parent.name in str(error) and file in str(error)
         return "reported", None if named else f"the error does not name it: {error}"
     except Exception as error:
         traceback.print_exc()

@@ -18,22 +18,28 @@ import openpyxl
 import pyarrow as pa
 import pyarrow.ipc
 import pyarrow.parquet
+import tokenizers
 
+from bert_tf import weights
+from bert_tf.models.config import BertConfig
 from bert_tf.vectors import blocks
 from bert_tf.vectors.blocks import EMBED, BlockOutput
 from bert_tf.vectors.settings import EmbeddingSettings
 from bert_tf.vectors.vector_file import VectorFile
+from bert_tf.weights.bundle import SENTENCE_ORDER, parameter_shapes
+from bert_tf.weights.formats import Format
 from pipelines.common import json_files
 from pipelines.corpus import reader
 from pipelines.labelled import conll, squad, tables
 from pipelines.labelled.source import Source
 from pipelines.tokenizers import registry
+from pipelines.tokenizers.wordpiece_vocabulary import WordPieceVocabulary
 
 DIGITS = re.compile(rb"[0-9]+")
 _TEXTS = [f"Text {number} of a film, é. It has “two” sentences, 한국어." for number in range(9)]
 _ROWS = [{"id": n, "text": text, "label": "ab"[n % 2]} for n, text in enumerate(_TEXTS)]
 _WIDTH = 3
-_VECTORS = "vectors.npy"
+_VECTORS, _MODEL = "vectors.npy", "model"
 
 
 def _rows(path: str) -> list[Any]:
@@ -74,6 +80,7 @@ class Sample(NamedTuple):
 
     path: Path
     read: Callable[[str], object]
+    whole_folder: bool = False  # whether its folder is read; errors may name another file there
 
     def unpack(self, data: bytes) -> dict[str, bytes]:
         """The contents of an archive or a compressed file, by name."""
@@ -206,6 +213,29 @@ def _write_vectors(folder: Path) -> None:
         place.finish(about, [{"rows": len(rows), "shape": shape, "sha256": checksums}])
 
 
+def _write_model(folder: Path) -> None:
+    """A tiny model with its tokenizer, as Hugging Face's programs leave it."""
+    config = BertConfig.named(
+        "tiny", vocab_size=len(_vocabulary()), hidden_size=8, num_attention_heads=2,
+        intermediate_size=16, max_position_embeddings=32,
+    )  # fmt: skip
+    rng = np.random.default_rng(0)
+    arrays = {
+        name: rng.normal(size=shape).astype(np.float32)
+        for name, shape in parameter_shapes(config).items()
+        if not name.startswith(SENTENCE_ORDER)
+    }
+    model = weights.Bundle(config, arrays, WordPieceVocabulary(tuple(_vocabulary())))
+    weights.write(model, str(folder), Format.HUGGINGFACE)
+    vocabulary = {token: number for number, token in enumerate(_vocabulary())}
+    tokenizer = tokenizers.BertWordPieceTokenizer(vocabulary, lowercase=True)
+    tokenizer.save(str(folder / "tokenizer.json"))
+
+
+def _read_model(path: str) -> object:
+    return weights.read(Path(path).parent).tokenizer()(_TEXTS)
+
+
 def write(folder: Path) -> None:
     """Writes the samples, each to a folder of its own, unless they are complete."""
     if folder.exists():
@@ -216,6 +246,7 @@ def write(folder: Path) -> None:
         (partial / name).mkdir(parents=True)
         (partial / name / name).write_bytes(content)
     _write_vectors(partial / _VECTORS)
+    _write_model(partial / _MODEL)
     partial.rename(folder)
 
 
@@ -223,4 +254,6 @@ def read(folder: Path) -> list[Sample]:
     """The samples of a folder."""
     found = [Sample(folder / name / name, read) for name, (_, read) in _contents().items()]
     path = folder / _VECTORS / _VECTORS
-    return found + [Sample(Path(f"{path}{end}"), _vectors) for end in ("", ".json", ".texts.jsonl")]
+    found += [Sample(Path(f"{path}{end}"), _vectors) for end in ("", ".json", ".texts.jsonl")]
+    model = sorted((folder / _MODEL).iterdir())
+    return found + [Sample(path, _read_model, whole_folder=True) for path in model]
