@@ -61,17 +61,6 @@ def kept(output):
     return model.sha256(), json.load(open(f"{output}/report.json"))["metrics"]
 
 
-def test_a_killed_run_ends_with_the_same_bits(tmp_path, init):
-    data = make_texts(tmp_path)
-    commands.done(*command(init, data, tmp_path / "whole"))
-    process = commands.Running(*command(init, data, tmp_path / "killed"))
-    place = tmp_path / "killed/runs/lr-0.001-seed-1/checkpoints"
-    assert process.kill_when(lambda: list(place.glob("checkpoint-*[0-9]")))
-    assert not (tmp_path / "killed/report.json").exists()
-    commands.done(*command(init, data, tmp_path / "killed"))
-    assert kept(tmp_path / "killed") == kept(tmp_path / "whole")
-
-
 class Killed(BaseException):
     """Stands for SIGKILL: nothing that comes after is done."""
 

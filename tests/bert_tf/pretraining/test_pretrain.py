@@ -52,55 +52,10 @@ def test_the_saved_model_takes_raw_text(finished):
     assert "serving_default" in loaded.signatures
 
 
-def test_the_saved_model_holds_each_variable_once(finished):
-    stored = tf.train.list_variables(str(finished / "saved_model" / "variables" / "variables"))
-    elements = sum(math.prod(shape) for name, shape in stored if name.startswith("weights/"))
-    manifest = json.loads((finished / "saved_model" / "manifest.json").read_text())
-    width = manifest["models"][0]["config"]["hidden_size"]
-    # All but the next-sentence head, which no signature needs.
-    trained = json.loads((finished / "report.json").read_text())["parameters"] - 2 * (width + 1)
-    assert elements == trained == manifest["parameters"]
-    others = {name for name, _ in stored if not name.startswith("weights/")}
-    assert others == {"_CHECKPOINTABLE_OBJECT_GRAPH"}
-
-
-def test_the_saved_model_runs_outside_python_objects(finished):
-    """saved_model_cli takes the loader that fails on what only Python can restore."""
-    process = commands.done(
-        "tests.saved_model_cli", "run", f"--dir={finished}/saved_model", "--tag_set=serve",
-        "--signature_def=embed", "--input_exprs=text=['The model.', 'A token.']",
-    )  # fmt: skip
-    assert "Result for output key pooled_output" in process.stdout
-
-
 def test_a_finished_run_is_left_alone(finished, tfrecords, model_path):
     before = (finished / "report.json").stat().st_mtime_ns
     assert run(tfrecords, model_path, finished).returncode == 0
     assert (finished / "report.json").stat().st_mtime_ns == before
-
-
-def test_a_run_killed_at_any_time_ends_with_the_same_bits(
-    finished, tfrecords, model_path, tmp_path
-):
-    output = tmp_path / "killed"
-    killed = 0
-    for points in (3, 7):  # killed twice, at no step in particular
-        history = output / "history.jsonl"
-        process = commands.Running(*command(tfrecords, model_path, output))
-        killed += process.kill_when(
-            lambda history=history, points=points: (
-                history.exists() and history.read_text().count("\n") >= points
-            )
-        )
-    assert killed == 2
-    assert not (output / "report.json").exists()
-    # Nor does it matter how many steps a call does.
-    process = run(tfrecords, model_path, output, "--steps_per_execution=4")
-    assert process.returncode == 0, process.stderr[-3000:]
-    whole, resumed = (json.loads((o / "report.json").read_text()) for o in (finished, output))
-    assert resumed["weights_sha256"] == whole["weights_sha256"]
-    assert resumed["masked_lm_accuracy"] == whole["masked_lm_accuracy"]
-    assert (output / "history.jsonl").read_text().count("\n") == 12
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -69,26 +69,6 @@ def test_an_electra_and_its_generator(electra):
     assert "fill_mask" not in "".join(found) and "embed" in found
 
 
-def test_an_electra_is_resumed_to_the_same_bits(electra, tmp_path):
-    run, folder = electra
-    output = f"--output={tmp_path}/again"
-    begun = [word if not word.startswith("--output") else output for word in run]
-    # The first checkpoints of the finished run are gone, so a shorter one begins.
-    commands.done(*begun, "--keep_at=0.5")
-    checkpoint = tmp_path / "again/checkpoints/checkpoint-00000030"
-    assert checkpoint.is_dir()
-    for later in (tmp_path / "again/checkpoints").glob("checkpoint-000000[456]0"):
-        for file in later.iterdir():
-            file.unlink()
-        later.rmdir()
-    (tmp_path / "again/report.json").unlink()
-    commands.done(*begun, "--keep_at=0.5")
-    reports = [
-        json.loads((path / "report.json").read_text()) for path in (folder, tmp_path / "again")
-    ]
-    assert reports[0]["weights_sha256"] == reports[1]["weights_sha256"]
-
-
 def test_the_discriminator_is_fine_tuned(electra, tmp_path):
     _, folder = electra
     _, output = tune(tmp_path, str(folder), "classification", make_texts)

@@ -3,7 +3,6 @@
 import json
 from pathlib import Path
 
-import ml_dtypes
 import numpy as np
 import pytest
 import safetensors.numpy
@@ -30,13 +29,6 @@ def change(path, **changes):
     values = json.loads(path.read_text()) if path.exists() else {}
     values |= changes
     path.write_text(json.dumps({key: v for key, v in values.items() if v is not None}))
-
-
-def test_bfloat16_is_read_as_float32(folder):
-    edit(folder, lambda a: a.update({k: v.astype(ml_dtypes.bfloat16) for k, v in a.items()}))
-    found = weights.read(str(folder)).weights["encoder/pooler/kernel"]
-    expected = make_bundle().weights["encoder/pooler/kernel"].astype(ml_dtypes.bfloat16)
-    np.testing.assert_array_equal(found, expected.astype(np.float32))
 
 
 def test_several_files_are_one_model(folder):
@@ -142,6 +134,7 @@ def test_configurations_that_are_not_ours_are_named(folder, config, message):
     [
         ({"problem_type": "multi_label_classification"}, "describe different tasks"),
         ({"problem_type": "regression"}, "'regression' with 3 labels"),
+        ({"id2label": {"0": "a", "1": "b", "2": "c"}}, "describe different tasks"),
         ({"id2label": {"0": "a", "1": "b"}}, "id2label must name the 3 units"),
         ({"id2label": {"0": [], "1": "b", "2": "a"}}, "id2label must name"),
         ({"id2label": ["a", "b", "c"]}, "id2label must name"),
@@ -238,21 +231,9 @@ def test_tokens_that_were_added_keep_their_ids(folder):
         weights.read(str(folder))
 
 
-def test_added_tokens_without_an_id_are_named(folder):
-    fast_tokenizer(folder, {token: index for index, token in enumerate(TOKENS)})
-    change(folder / "tokenizer.json", added_tokens=[{"content": "<ent>"}])
-    with pytest.raises(
-        InputError, match=r"tokenizer.json: at added_tokens\[0\]: lacks the field id"
-    ):
-        weights.read(str(folder))
-
-
 @pytest.mark.parametrize(
     ("name", "values", "message"),
     [
-        ("tokenizer.json", {"normalizer": {"type": "NFC"}}, "json: normalizer NFC is not supported"),
-        ("tokenizer.json", {"normalizer": "BertNormalizer"}, "json: normalizer 'BertNormalizer' is not"),
-        ("tokenizer.json", {"pre_tokenizer": {"type": "Split", "invert": True}}, "pre_tokenizer Split with invert True is not supported"),
         ("tokenizer_config.json", {"tokenizer_class": "BertJapaneseTokenizer"}, "is BertJapaneseTokenizer, not .*; this tokenizer is not supported"),
         ("config.json", {"tokenizer_class": "PhobertTokenizer"}, "/config.json: .*PhobertTokenizer.*tokenizer is not supported"),
         ("bpe.codes", {"a": 1}, "has bpe.codes, as BERTweet and PhoBERT have; this tokenizer is not supported"),
@@ -263,8 +244,6 @@ def test_added_tokens_without_an_id_are_named(folder):
     ],
 )  # fmt: skip
 def test_another_tokenizer_is_refused(folder, name, values, message):
-    if name == "tokenizer.json":
-        library_wordpiece(TOKENS).save(f"{folder}/tokenizer.json")
     if name == "config.json":  # which counts where the tokenizer's has no class
         change(folder / "tokenizer_config.json", tokenizer_class=None)
     change(folder / name, **values)
@@ -312,16 +291,6 @@ def test_words_have_as_many_characters_as_in_transformers(folder, tmp_path):
         assert longest(f"{tmp_path}/{target}") == 200
 
 
-def test_what_we_say_of_a_task_must_be_true_of_the_model(tmp_path):
-    weights.write(make_bundle(shape="classification"), f"{tmp_path}/hf", Format.HUGGINGFACE)
-    names = {str(index): name for index, name in enumerate("abc")}
-    change(tmp_path / "hf/config.json", id2label=names)  # as after another program's training
-    with pytest.raises(InputError, match=r"tasks.json and config.json describe different tasks"):
-        weights.read(f"{tmp_path}/hf")
-    (tmp_path / "hf/tasks.json").unlink()
-    assert weights.read(f"{tmp_path}/hf").task()["labels"] == ["a", "b", "c"]
-
-
 def test_ids_with_gaps_are_refused(folder):
     fast_tokenizer(folder, {token: 2 * index for index, token in enumerate(TOKENS)})
     with pytest.raises(InputError, match="has the id 2 instead of 1; ids count from 0"):
@@ -343,10 +312,17 @@ def test_json_of_another_shape_is_named(folder, name):
         weights.read(str(folder))
 
 
-@pytest.mark.parametrize("name", ["tf_model.h5", "pytorch_model-00001-of-00002.bin"])
-def test_weights_in_other_files_get_a_remedy(folder, name):
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("tf_model.h5", "safe_serialization=True"),
+        ("pytorch_model-00001-of-00002.bin", "safe_serialization=True"),
+        ("pytorch_model.bin", "is a pickle, .* never loaded: .*safe_serialization=True"),
+    ],
+)
+def test_weights_in_other_files_get_a_remedy(folder, name, message):
     (folder / "model.safetensors").rename(folder / name)
-    with pytest.raises(InputError, match="safe_serialization=True"):
+    with pytest.raises(InputError, match=message):
         weights.read(str(folder))
 
 
@@ -380,12 +356,3 @@ def test_an_unknown_class_is_named(folder):
         change(folder / "config.json", architectures=stated)
         with pytest.raises(InputError, match="architectures names no class; known are"):
             weights.read(str(folder))
-
-
-def test_settings_of_the_tokenizer_hold_for_examples(folder):
-    change(folder / "tokenizer_config.json", do_lower_case=False, strip_accents=None)
-    found = registry.load_tokenizer(str(folder)).settings
-    assert found == {"lower_case": False, "strip_accents": False}
-    change(folder / "tokenizer_config.json", do_lower_case=True, strip_accents=False)
-    found = registry.load_tokenizer(str(folder)).settings
-    assert found == {"lower_case": True, "strip_accents": False}

@@ -133,11 +133,6 @@ def test_the_page_asks_its_own_server_only():
     assert "innerHTML" not in text and "insertAdjacentHTML" not in text
 
 
-def test_the_same_manifest_gives_the_same_page():
-    manifest = manifests.make(manifests.classification("a", "b"))
-    assert page.render(manifest, "bert") == page.render(manifest, "bert")
-
-
 def test_packages_are_made_with_all_that_the_page_is_made_of():
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
     (pattern,) = settings["package-data"]["bert_tf.serving.demo"]

@@ -8,7 +8,6 @@ import socket
 import ssl
 import threading
 import time
-from pathlib import Path
 
 import grpc
 import numpy as np
@@ -306,27 +305,6 @@ def test_a_new_version_takes_over_while_requests_go_on(serve, tmp_path):
         thread.join()
     assert not failed
     assert _post(server, "/versions/1:predict", {"instances": ["x"]})[0] == 404
-
-
-def test_a_version_that_is_copied_slowly_is_served_when_it_is_whole(serve, two_tasks, tmp_path):
-    versions = tmp_path / "bert"
-    (versions / "99999999999999999999").mkdir()
-    (versions / "2").mkdir()  # the first thing that a copy makes
-    server = serve("--poll_seconds=0.2")
-    assert server.get("/v1/models/bert")[0] == 200
-    _wait_for(server, {"1": "AVAILABLE", "2": "END"})
-    there = sorted(path for path in Path(two_tasks).rglob("*") if path.is_file())
-    for path in there:
-        target = versions / "2" / path.relative_to(two_tasks)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        content = path.read_bytes()
-        for part in (content[: len(content) // 2], content):
-            target.write_bytes(part)
-            time.sleep(0.15)
-        assert server.get("/v1/models/bert/versions/1")[0] == 200
-    _wait_for(server, {"1": "END", "2": "AVAILABLE"})
-    assert _post(server, ":predict", {"signature_name": "mood", "instances": ["x"]})[0] == 200
-    assert server.stop().stderr.count("99999999999999999999") == 1
 
 
 def test_each_protocol_needs_a_port():
