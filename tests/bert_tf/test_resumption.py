@@ -24,9 +24,8 @@ def _pretraining(model, objective, kind=None):
                 "learn-vocabulary", f"--corpus={corpus}", f"--output={vocab}", f"--kind={kind}"
             )
         runs.write_examples(
-            corpus, vocab, f"{folder}/examples", f"--objective={objective}", "--max_seq_length=32",
-            "--max_predictions_per_seq=5", "--held_out_fraction=0.1",
-        )  # fmt: skip
+            corpus, vocab, f"{folder}/examples", f"--objective={objective}", *runs.SHORT
+        )
         return functools.partial(runs.command, f"{folder}/examples", model)
 
     return made
@@ -55,7 +54,8 @@ RUNS = {
 
 def _points(output):
     """The points that the run has noted so far."""
-    return sum(path.read_text().count("\n") for path in output.rglob("history.jsonl"))
+    paths = [output / "history.jsonl", *output.glob("runs/*/history.jsonl")]
+    return sum(path.read_text().count("\n") for path in paths if path.exists())
 
 
 def _left(output):

@@ -78,16 +78,6 @@ def test_exports_have_the_scores_that_were_reported(tmp_path):
             np.testing.assert_allclose(found[metric], value, atol=1e-9, err_msg=entry)
 
 
-def test_a_tokenizer_gives_what_the_export_makes_of_texts(folders, predictor):
-    tokenizer = weights.read(folders["same"]).tokenizer()
-    texts, pairs = exported.TEXTS, exported.TEXTS[::-1]
-    inputs = tokenizer(texts, pairs, max_seq_length=exported.MAX_LENGTH)
-    found = predictor("same_ids", **{name: value.numpy() for name, value in inputs.items()})
-    wanted = predictor("same", text_a=texts, text_b=pairs)
-    assert found["label"].tolist() == wanted["label"].tolist()
-    np.testing.assert_allclose(found["logits"], wanted["logits"], atol=1e-5)
-
-
 def test_ids_give_what_text_gives(folders, predictor):
     tokens = weights.read(folders["mood"]).tokenizer()
     text = exported.TEXTS[0]
@@ -236,6 +226,7 @@ def _texts(inputs):
     return inputs.get("context", inputs.get("text"))
 
 
+@pytest.mark.more
 def test_a_text_of_a_megabyte_is_answered(predictor):
     text = "the layer reads every token of the shard. " * 24_000
     assert len(text) > 1_000_000

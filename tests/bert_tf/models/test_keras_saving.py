@@ -8,7 +8,6 @@ import keras
 import numpy as np
 import pytest
 
-import bert_tf
 from bert_tf import BertEncoder
 from bert_tf.models import layers
 from bert_tf.models.base_encoder import Encoder
@@ -168,8 +167,3 @@ def test_a_description_of_another_version_is_told():
     config = BertEncoder(CONFIG).get_config() | {"adapted": {"lora": {"block_7/x": {"rank": 1}}}}
     with pytest.raises(InputError, match="the model has no layer 'block_7/x'"):
         BertEncoder.from_config(config)
-
-
-def test_the_public_names_are_the_classes():
-    assert bert_tf.BertEncoder is BertEncoder
-    assert bert_tf.TaskModel is TaskModel

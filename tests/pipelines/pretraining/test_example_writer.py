@@ -144,6 +144,7 @@ def test_objectives_have_the_features_they_need(corpus_path, vocab_path, tmp_pat
     assert ("next_sentence_labels" in names) == objective.paired
 
 
+@pytest.mark.more
 def test_a_killed_writer_goes_on_without_redoing_shards(corpus_path, vocab_path, tmp_path):
     many = write_documents(tmp_path / "many.txt", make_documents(8000))
     whole, killed = tmp_path / "whole", tmp_path / "killed"
