@@ -1,20 +1,15 @@
 """The answers of an export's signatures, and bad requests."""
 
 import functools
-import json
-import os
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from bert_tf import tasks, weights
-from bert_tf.export import saved_model, sources
 from bert_tf.finetuning import batches
-from bert_tf.serving import file_prediction
 from bert_tf.tasks.model import TaskModel, TaskObjective
 from pipelines.common.errors import InputError
-from pipelines.labelled.source import Source
 from tests.bert_tf import exported
 
 NAMES = ("mood", "tags", "same", "score", "qa", "qa1", "pick", "topics", "vector")
@@ -57,25 +52,6 @@ def test_raw_text_gives_the_predictions_of_training(name, folders, predictor):
         else:
             assert a[0] == b[0]
             np.testing.assert_allclose(a[1], b[1], atol=1e-5)
-
-
-@pytest.mark.slow
-def test_exports_have_the_scores_that_were_reported(tmp_path):
-    """Of models fine-tuned before: FINETUNED=mrpc=folder=dev.tsv,... names them."""
-    if not os.environ.get("FINETUNED"):
-        pytest.skip("FINETUNED names no fine-tuned models")
-    for entry in os.environ["FINETUNED"].split(","):
-        name, folder, path = entry.split("=")
-        exported_to = saved_model.export(sources.find([f"{name}={folder}"]), f"{tmp_path}/{name}")
-        _, found = file_prediction.predict_file(
-            exported_to, Source(path), f"{tmp_path}/out", name, labelled=True
-        )
-        with open(f"{folder}/report.json") as file:
-            runs = json.load(file)["metrics"]["by_seed"].values()
-        main = tasks.load(weights.read(folder).task()).main_metric
-        best = max(runs, key=lambda metrics: metrics[main])
-        for metric, value in best.items():
-            np.testing.assert_allclose(found[metric], value, atol=1e-9, err_msg=entry)
 
 
 def test_ids_give_what_text_gives(folders, predictor):

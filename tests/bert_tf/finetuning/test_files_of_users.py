@@ -124,18 +124,12 @@ def test_each_split_may_have_columns_of_its_own_and_named_files_come_first(init,
 @pytest.mark.parametrize(
     ("task", "text", "message"),
     [
-        (
-            "classification",
-            "".join(f"{i}\tthe film number {i}\n" for i in range(40)),
-            "is that the column of the label? Leave out the rare ones, or name another column",
-        ),
-        (
-            "ner",
-            "".join(f"the O\nfilm B-{i}\n\n" for i in range(40)),
-            "of 41 different tags 40 occur once, such as",
-        ),
+        ("classification", "".join(f"{i}\tthe film number {i}\n" for i in range(40)),
+         "is that the column of the label? Leave out the rare ones, or name another column"),
+        ("ner", "".join(f"the O\nfilm B-{i}\n\n" for i in range(40)),
+         "of 41 different tags 40 occur once, such as"),
     ],
-)
+)  # fmt: skip
 def test_texts_for_labels_are_not_trained_on(init, tmp_path, task, text, message):
     path = tmp_path / "train.tsv"
     path.write_text(text)

@@ -90,21 +90,15 @@ def test_columns_of_conll_are_told_apart(tmp_path, content, columns, labels):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (
-            "1 a\n2 b\n3 c\n4 d\n5 e\n\n",
-            "column 1 counts lines; which columns have words and tags?",
-        ),
-        (
-            "".join(f"{n}\tw{n}\t_\tNN\tNN\t_\t0\troot\t_\t_\n" for n in range(1, 7)) + "\n",
-            "The first line is 1 (1), 2 (w1), 3 (_), 4 (NN), 5 (NN)",
-        ),
-        (
-            "Word\tPOS\tNER\nEU\tNNP\tB-ORG\nsaid\tVBD\tO\n\n",
-            "which column has the tags, pos or ner? Name it with",
-        ),
+        ("1 a\n2 b\n3 c\n4 d\n5 e\n\n",
+         "column 1 counts lines; which columns have words and tags?"),
+        ("".join(f"{n}\tw{n}\t_\tNN\tNN\t_\t0\troot\t_\t_\n" for n in range(1, 7)) + "\n",
+         "The first line is 1 (1), 2 (w1), 3 (_), 4 (NN), 5 (NN)"),
+        ("Word\tPOS\tNER\nEU\tNNP\tB-ORG\nsaid\tVBD\tO\n\n",
+         "which column has the tags, pos or ner? Name it with"),
         ("EU B-ORG B-X\nBonn B-LOC O\n\n", "columns 2 and 3 both have tags; name the one to learn"),
     ],
-)
+)  # fmt: skip
 def test_columns_of_words_that_leave_doubts_are_asked_for(tmp_path, content, message):
     path = write(tmp_path / "train.conll", content)
     found = error_of("ner", path)

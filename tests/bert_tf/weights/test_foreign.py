@@ -339,16 +339,12 @@ def test_a_checkpoint_that_claims_more_than_its_files_is_damaged(tmp_path):
         ({"config": {"num_layers": 10**30}}, "num_hidden_layers is too large"),
         ({"registered_name": None}, "is a preset of None, not of a BertBackbone"),
         ({"config": {"hidden_dim": 2 * CONFIG.hidden_size}}, "cannot be read|has the shape"),
-        (
-            {"config": {"num_layers": CONFIG.num_hidden_layers - 1}},
-            r"has \d+ weights .*, the model that its config.json describes",
-        ),
-        (
-            {"config": {"num_layers": CONFIG.num_hidden_layers + 1}},
-            r"cannot be read|has \d+ weights",
-        ),
+        ({"config": {"num_layers": CONFIG.num_hidden_layers - 1}},
+         r"has \d+ weights .*, the model that its config.json describes"),
+        ({"config": {"num_layers": CONFIG.num_hidden_layers + 1}},
+         r"cannot be read|has \d+ weights"),
     ],
-)
+)  # fmt: skip
 def test_presets_are_numbers_and_no_classes(preset, tmp_path, changes, message):
     copy = shutil.copytree(preset, tmp_path / "preset")
     described = json.loads((copy / "config.json").read_text())

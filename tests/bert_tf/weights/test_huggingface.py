@@ -158,13 +158,10 @@ def test_left_to_right_models_come_over(tmp_path):
         ({}, {"lowercase": False, "strip_accents": None}, (False, False)),
         ({}, {"lowercase": True, "strip_accents": False}, (True, False)),
         ({"do_lower_case": True}, {"lowercase": False}, (True, True)),
-        (
-            {"do_lower_case": True, "tokenizer_class": "PreTrainedTokenizerFast"},
-            {"lowercase": False},
-            (False, False),
-        ),
+        ({"do_lower_case": True, "tokenizer_class": "PreTrainedTokenizerFast"},
+         {"lowercase": False}, (False, False)),
     ],
-)
+)  # fmt: skip
 def test_settings_of_the_tokenizer(folder, stated, normalizer, expected):
     (folder / "tokenizer_config.json").write_text(json.dumps(stated))
     if normalizer:
