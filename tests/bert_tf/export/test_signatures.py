@@ -128,6 +128,7 @@ def test_masks_are_filled_and_texts_embedded(predictor):
     np.testing.assert_allclose(layers[:, -1], one["mean_output"], atol=1e-6)
 
 
+@pytest.mark.more
 def test_classify_and_regress_take_examples(export):
     module = tf.saved_model.load(export)
 

@@ -40,6 +40,7 @@ def _rows(path):
         return list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
 
 
+@pytest.mark.more
 def test_a_file_without_header_is_learned_and_predicted_by_the_names_of_its_labels(init, tmp_path):
     for name, count in (("train", 160), ("dev", 40), ("test", 12)):
         _news(tmp_path / f"{name}.csv", count, name)
@@ -139,6 +140,7 @@ def test_texts_for_labels_are_not_trained_on(init, tmp_path, task, text, message
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.more
 def test_a_model_that_says_one_thing_only_is_told(init, tmp_path):
     _news(tmp_path / "train.csv", 64, 0)
     done = _tune(

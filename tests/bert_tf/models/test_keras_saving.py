@@ -72,6 +72,7 @@ def test_models_of_users_are_saved_and_loaded(name, tmp_path):
     np.testing.assert_array_equal(keras.saving.load_model(again)(inputs), loaded(inputs))
 
 
+@pytest.mark.more
 def test_a_fresh_process_loads_them_after_one_import(tmp_path):
     wanted = {}
     for name, make in user_models.MODELS.items():

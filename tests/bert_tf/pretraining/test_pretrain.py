@@ -122,6 +122,7 @@ def test_left_to_right_trains(corpus_path, vocab_path, model_path, tmp_path):
     assert report["objective"] == "left_to_right"
 
 
+@pytest.mark.more
 def test_masks_can_be_drawn_on_the_device(corpus_path, vocab_path, model_path, tmp_path):
     write_examples(corpus_path, vocab_path, tmp_path / "t", "--objective=left_to_right", *SHORT)
     path = tmp_path / "t" / "manifest.json"
@@ -176,6 +177,7 @@ def test_flags_that_do_not_fit_are_named(tfrecords, model_path, tmp_path, flag, 
     assert message in _error(run(tfrecords, model_path, tmp_path / "o", flag))
 
 
+@pytest.mark.more
 def test_without_held_out_examples_there_is_a_model_but_no_score(
     corpus_path, vocab_path, model_path, tmp_path
 ):

@@ -202,29 +202,26 @@ def test_a_tensor_that_claims_what_it_has_not_is_refused(served, tensor, words):
     assert len(raised.value.details().splitlines()) == 1
 
 
-def test_limits(serve):
-    server = serve("--max_rows=2", "--max_bytes=2000")
-    status, answer = _post(server, ":predict", {"signature_name": "mood", "instances": ["x"] * 3})
-    assert status == 413 and "at most 2 at once" in answer["error"]
-    status, answer = _post(server, ":predict", {"instances": ["x" * 3000]})
-    assert status == 413 and "2,000 bytes" in answer["error"]
-    with pytest.raises(InputError, match="at most 2 at once"):
-        client.connect(server.grpc).predict("mood", text=["x"] * 3)
-
-
-def test_a_token_is_asked_for(serve, tmp_path):
+def test_limits_and_a_token(serve, tmp_path):
     (tmp_path / "token").write_text("secret\n")
-    server = serve(f"--token_file={tmp_path}/token")
+    server = serve(f"--token_file={tmp_path}/token", "--max_rows=2", "--max_bytes=2000")
     assert server.get("/healthz")[0] == 200
     body = {"signature_name": "mood", "instances": ["x"]}
-    assert _post(server, ":predict", body)[0] == 401
-    assert _post(server, ":predict", body, Authorization="Bearer other")[0] == 401
-    assert _post(server, ":predict", body, Authorization="Bearer secret")[0] == 200
+    for given in ({}, {"Authorization": "Bearer other"}):
+        assert _post(server, ":predict", body, **given)[0] == 401
     with pytest.raises(InputError, match="bearer token"):
         client.connect(server.grpc).predict("mood", text=["x"])
+    known = {"Authorization": "Bearer secret"}
+    assert _post(server, ":predict", body, **known)[0] == 200
+    status, answer = _post(server, ":predict", body | {"instances": ["x"] * 3}, **known)
+    assert status == 413 and "at most 2 at once" in answer["error"]
+    status, answer = _post(server, ":predict", {"instances": ["x" * 3000]}, **known)
+    assert status == 413 and "2,000 bytes" in answer["error"]
     access = Access.of_files(f"{tmp_path}/token", None)
     for address in (server.grpc, server.rest):
         assert client.connect(address, access=access).predict("mood", text=["x"])
+    with pytest.raises(InputError, match="at most 2 at once"):
+        client.connect(server.grpc, access=access).predict("mood", text=["x"] * 3)
 
 
 def test_tls(serve, tmp_path):
