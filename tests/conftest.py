@@ -31,36 +31,16 @@ hypothesis.settings.register_profile(
 )
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "tests"))
 
-NOUNS = [
-    "model",
-    "layer",
-    "token",
-    "mask",
-    "sentence",
-    "vector",
-    "kernel",
-    "bias",
-    "head",
-    "shard",
-    "record",
-    "step",
-]
-VERBS = ["reads", "writes", "trains", "masks", "shuffles", "encodes", "predicts", "stores"]
-ADJECTIVES = ["small", "large", "random", "hidden", "whole", "short", "deep"]
+NOUNS = "model layer token mask sentence vector kernel bias head shard record step".split()
+VERBS = "reads writes trains masks shuffles encodes predicts stores".split()
+ADJECTIVES = "small large random hidden whole short deep".split()
 
 
 # The files that take longest come first, so that no process is left with one of them at the end.
 _LONGEST = (
-    "test_lost_workers",
-    "test_golden",
-    "test_starts",
-    "test_distribution",
-    "test_engines",
-    "test_pretrain",
-    "test_finetuning_runs",
-    "test_signatures",
-    "test_wordpiece",
-    "test_export",
+    *("test_lost_workers", "test_resumption", "test_golden", "test_starts", "test_distribution"),
+    *("test_engines", "test_portable", "test_wordpiece", "test_pretrain", "test_finetuning_runs"),
+    *("test_finetune", "test_signatures", "test_server", "test_export", "test_loop"),
 )
 
 

@@ -147,14 +147,6 @@ def test_flags_in_arguments_of_make_are_of_the_command_of_the_target(known):
     }
 
 
-@pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.name)
-def test_flags_of_a_recipe_are_all_of_one_command(path, known):
-    lines = [line for line in path.read_text().splitlines() if line.startswith("--")]
-    named = {name for line in lines for name in _FLAG.findall(line)}
-    assert named
-    assert [command for command, names in known.items() if named <= names]
-
-
 def _texts(path):
     """The texts in a module: what messages are made of."""
     for node in ast.walk(ast.parse(path.read_text())):

@@ -71,11 +71,6 @@ def test_what_is_seen_of_a_claim(comparisons, found):
     assert scores.check("It helps", comparisons, TABLE).sentence == f"It helps: {found}."
 
 
-def test_verdicts_are_in_the_order_of_the_comparisons():
-    found = scores.check("It helps", "low > mixed; high > one seed", TABLE)
-    assert found.verdicts == ("lower", "alike", "unknown", "unknown")
-
-
 @pytest.mark.parametrize(
     "values,found",
     [

@@ -41,12 +41,6 @@ def test_claims_name_rows_and_columns(name):
     assert not study.axis or all(row.x > 0 for row in study.rows)
 
 
-def test_presets_name_studies_and_grow():
-    assert all(set(preset.studies) <= set(STUDIES) for preset in PRESETS.values())
-    for less, more in zip(list(PRESETS.values())[:-1], list(PRESETS.values())[1:], strict=True):
-        assert less.steps < more.steps and set(less.studies) <= set(more.studies)
-
-
 @pytest.mark.parametrize("budget", PRESETS)
 def test_the_guide_has_the_numbers_of_each_preset(budget):
     preset = PRESETS[budget]

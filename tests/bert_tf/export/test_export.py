@@ -242,6 +242,7 @@ def test_a_damaged_manifest_is_named(export, tmp_path, old, new, message):
         saved_model.read_manifest(str(tmp_path))
 
 
+@pytest.mark.more
 def test_tasks_may_be_in_folders_with_blanks(folders, tmp_path):
     place = tmp_path / "my models" / "a, b"
     shutil.copytree(folders["mood"], place)

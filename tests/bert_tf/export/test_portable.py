@@ -11,6 +11,8 @@ from bert_tf.export import portable, saved_model, sources
 from pipelines.tokenizers import registry
 from tests import commands
 
+pytestmark = pytest.mark.more
+
 NAMES = ("mood", "qa", "pick")
 
 

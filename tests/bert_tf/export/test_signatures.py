@@ -1,20 +1,15 @@
 """The answers of an export's signatures, and bad requests."""
 
 import functools
-import json
-import os
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from bert_tf import tasks, weights
-from bert_tf.export import saved_model, sources
 from bert_tf.finetuning import batches
-from bert_tf.serving import file_prediction
 from bert_tf.tasks.model import TaskModel, TaskObjective
 from pipelines.common.errors import InputError
-from pipelines.labelled.source import Source
 from tests.bert_tf import exported
 
 NAMES = ("mood", "tags", "same", "score", "qa", "qa1", "pick", "topics", "vector")
@@ -57,35 +52,6 @@ def test_raw_text_gives_the_predictions_of_training(name, folders, predictor):
         else:
             assert a[0] == b[0]
             np.testing.assert_allclose(a[1], b[1], atol=1e-5)
-
-
-@pytest.mark.slow
-def test_exports_have_the_scores_that_were_reported(tmp_path):
-    """Of models fine-tuned before: FINETUNED=mrpc=folder=dev.tsv,... names them."""
-    if not os.environ.get("FINETUNED"):
-        pytest.skip("FINETUNED names no fine-tuned models")
-    for entry in os.environ["FINETUNED"].split(","):
-        name, folder, path = entry.split("=")
-        exported_to = saved_model.export(sources.find([f"{name}={folder}"]), f"{tmp_path}/{name}")
-        _, found = file_prediction.predict_file(
-            exported_to, Source(path), f"{tmp_path}/out", name, labelled=True
-        )
-        with open(f"{folder}/report.json") as file:
-            runs = json.load(file)["metrics"]["by_seed"].values()
-        main = tasks.load(weights.read(folder).task()).main_metric
-        best = max(runs, key=lambda metrics: metrics[main])
-        for metric, value in best.items():
-            np.testing.assert_allclose(found[metric], value, atol=1e-9, err_msg=entry)
-
-
-def test_a_tokenizer_gives_what_the_export_makes_of_texts(folders, predictor):
-    tokenizer = weights.read(folders["same"]).tokenizer()
-    texts, pairs = exported.TEXTS, exported.TEXTS[::-1]
-    inputs = tokenizer(texts, pairs, max_seq_length=exported.MAX_LENGTH)
-    found = predictor("same_ids", **{name: value.numpy() for name, value in inputs.items()})
-    wanted = predictor("same", text_a=texts, text_b=pairs)
-    assert found["label"].tolist() == wanted["label"].tolist()
-    np.testing.assert_allclose(found["logits"], wanted["logits"], atol=1e-5)
 
 
 def test_ids_give_what_text_gives(folders, predictor):
@@ -162,6 +128,7 @@ def test_masks_are_filled_and_texts_embedded(predictor):
     np.testing.assert_allclose(layers[:, -1], one["mean_output"], atol=1e-6)
 
 
+@pytest.mark.more
 def test_classify_and_regress_take_examples(export):
     module = tf.saved_model.load(export)
 
@@ -236,6 +203,7 @@ def _texts(inputs):
     return inputs.get("context", inputs.get("text"))
 
 
+@pytest.mark.more
 def test_a_text_of_a_megabyte_is_answered(predictor):
     text = "the layer reads every token of the shard. " * 24_000
     assert len(text) > 1_000_000

@@ -7,9 +7,10 @@ import os
 import pytest
 
 from bert_tf import weights
-from bert_tf.finetuning import sweep
+from bert_tf.finetuning import sweep, task_data
 from bert_tf.weights.formats import Format
 from pipelines.common.errors import InputError
+from pipelines.tokenizers import registry
 from pipelines.tokenizers.wordpiece_vocabulary import WordPieceVocabulary
 from tests import commands
 from tests.bert_tf.labelled_data import (
@@ -43,6 +44,11 @@ def test_bad_data_is_named(tmp_path, init, spoil, message):
     assert not os.path.exists(f"{tmp_path}/out")
 
 
+def _loaded(settings, init):
+    """The data of the task, without a run."""
+    return task_data.load(settings.tasks[0], settings, registry.load_tokenizer(init))
+
+
 def test_what_cannot_be_learned_from_is_counted(tmp_path, init):
     make_spans(tmp_path)
     content = json.loads((tmp_path / "train.json").read_text())
@@ -50,11 +56,9 @@ def test_what_cannot_be_learned_from_is_counted(tmp_path, init):
     paragraphs[0]["qas"][0]["answers"][0]["answer_start"] += 1
     paragraphs[1]["qas"][0]["question"] = " "
     (tmp_path / "train.json").write_text(json.dumps(content))
-    settings = settings_of(init, "squad1", str(tmp_path), epochs=0.1)
-    report = sweep.finetune(settings, f"{tmp_path}/out", f"{tmp_path}/cache")
-    assert report["notes"]["squad1"]["training examples skipped"] == 2
-    assert report["examples"]["squad1"]["train"] == 254
-    assert report["metrics"]["median"].keys() == {"f1", "exact"}  # scored though no epoch ended
+    found = _loaded(settings_of(init, "squad1", str(tmp_path)), init)
+    assert found.notes["training examples skipped"] == 2
+    assert found.sizes["train"] == 254
 
 
 def test_bad_requests_are_named(tmp_path, init):
@@ -89,6 +93,7 @@ def test_weights_of_another_vocabulary_are_refused(tmp_path, init):
         )
 
 
+@pytest.mark.more
 def test_another_vocabulary_is_another_run(tmp_path, init):
     data = make_texts(tmp_path, train=32, dev=16)
     settings = settings_of(init, "classification", data, epochs=1.0)
@@ -151,12 +156,12 @@ def test_half_of_a_surrogate_pair_in_a_text_is_replaced_when_it_is_read(tmp_path
         json.dumps({"text": f"a\ud800 b{i % 2} \udfff", "label": f"l{i % 2}"}) for i in range(24)
     ]
     assert "ud800" in rows[0]
-    (tmp_path / "data").mkdir()
     for split in ("train", "dev", "test"):
-        (tmp_path / f"data/{split}.jsonl").write_text("\n".join(rows))
-    settings = settings_of(init, "classification", f"{tmp_path}/data", epochs=1.0)
-    report = sweep.finetune(settings, f"{tmp_path}/out", f"{tmp_path}/cache")
-    assert report["examples"]["classification"]["train"] == 24
+        (tmp_path / f"{split}.jsonl").write_text("\n".join(rows))
+    found = _loaded(settings_of(init, "classification", str(tmp_path)), init)
+    assert found.sizes["train"] == 24
+    texts = {example.text_a for example in found.train.examples}
+    assert texts == {f"a\ufffd b{i} \ufffd" for i in range(2)}
 
 
 @pytest.mark.parametrize(

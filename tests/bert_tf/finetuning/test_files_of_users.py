@@ -40,6 +40,7 @@ def _rows(path):
         return list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
 
 
+@pytest.mark.more
 def test_a_file_without_header_is_learned_and_predicted_by_the_names_of_its_labels(init, tmp_path):
     for name, count in (("train", 160), ("dev", 40), ("test", 12)):
         _news(tmp_path / f"{name}.csv", count, name)
@@ -65,18 +66,7 @@ def test_a_file_without_header_is_learned_and_predicted_by_the_names_of_its_labe
     assert f"accuracy: {right / 12:.4f}" in predicted.stdout
 
 
-def test_names_of_labels_may_be_in_a_file(init, tmp_path):
-    _news(tmp_path / "train.csv", 40, 0)
-    (tmp_path / "classes.txt").write_text("World\nSports\n")
-    flags = ["--columns=label=1,text=3", f"--label_map={tmp_path}/classes.txt", "--epochs=1"]
-    done = _tune(
-        init, tmp_path / "out", "--task=classification", f"--train={tmp_path}/train.csv", *flags
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    (task,) = json.loads((tmp_path / "out/tasks.json").read_text())
-    assert task["labels"] == ["World", "Sports"]
-
-
+@pytest.mark.more
 def test_texts_and_labels_of_their_own_files_in_another_encoding(init, tmp_path):
     rng = random.Random(0)
     for split, count in (("train", 40), ("val", 8), ("test", 8)):
@@ -114,27 +104,20 @@ def test_names_against_numbers_are_told_with_the_remedy(init, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
-def test_each_split_may_have_columns_of_its_own(init, tmp_path):
+@pytest.mark.more
+def test_each_split_may_have_columns_of_its_own_and_named_files_come_first(init, tmp_path):
+    make_texts(tmp_path, train=40, dev=16)
     _news(tmp_path / "train.csv", 40, 0)
-    (tmp_path / "dev.tsv").write_text("review\tstars\nthe film is good\t1\na sad story\t2\n")
+    (tmp_path / "dev.csv").write_text("review,stars\nthe film is good,1\na sad story,2\n")
     done = _tune(
-        init, tmp_path / "out", "--task=classification", f"--train={tmp_path}/train.csv",
-        f"--dev={tmp_path}/dev.tsv", "--columns=label=1,text=3",
-        "--dev_columns=text=review,label=stars", "--epochs=1",
+        init, tmp_path / "out", "--task=classification", f"--data={tmp_path}",
+        f"--train={tmp_path}/train.csv", f"--dev={tmp_path}/dev.csv",
+        "--columns=label=1,text=3", "--dev_columns=text=review,label=stars", "--epochs=1",
+        "--test_columns=text=text,label=label",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
     texts = [row["text"] for row in _rows(tmp_path / "out/predictions.dev.tsv")]
     assert texts == ["the film is good", "a sad story"]
-
-
-def test_files_that_are_named_count_before_those_of_the_folder(init, tmp_path):
-    make_texts(tmp_path, train=40, dev=16)
-    (tmp_path / "other.tsv").write_text("text\tlabel\nthe film is good\tpos\na sad story\tneg\n")
-    done = _tune(
-        init, tmp_path / "out", "--task=classification", f"--data={tmp_path}",
-        f"--dev={tmp_path}/other.tsv", "--epochs=1",
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-3000:]
     report = json.loads((tmp_path / "out/report.json").read_text())
     assert report["examples"]["classification"] == {"train": 40, "dev": 2, "test": 10}
 
@@ -142,18 +125,12 @@ def test_files_that_are_named_count_before_those_of_the_folder(init, tmp_path):
 @pytest.mark.parametrize(
     ("task", "text", "message"),
     [
-        (
-            "classification",
-            "".join(f"{i}\tthe film number {i}\n" for i in range(40)),
-            "is that the column of the label? Leave out the rare ones, or name another column",
-        ),
-        (
-            "ner",
-            "".join(f"the O\nfilm B-{i}\n\n" for i in range(40)),
-            "of 41 different tags 40 occur once, such as",
-        ),
+        ("classification", "".join(f"{i}\tthe film number {i}\n" for i in range(40)),
+         "is that the column of the label? Leave out the rare ones, or name another column"),
+        ("ner", "".join(f"the O\nfilm B-{i}\n\n" for i in range(40)),
+         "of 41 different tags 40 occur once, such as"),
     ],
-)
+)  # fmt: skip
 def test_texts_for_labels_are_not_trained_on(init, tmp_path, task, text, message):
     path = tmp_path / "train.tsv"
     path.write_text(text)
@@ -163,19 +140,7 @@ def test_texts_for_labels_are_not_trained_on(init, tmp_path, task, text, message
     assert not (tmp_path / "out").exists()
 
 
-def test_comments_and_blanks_of_klue_are_read(init, tmp_path):
-    lines = "## klue-ner-v1_train_00000_nsmc\t<good:PS> the film\n"
-    lines += "good\tB-PS\n \tO\nt\tO\nh\tO\n\n## next\tbad\nbad\tB-QT\n \tO\nfilm\tO\n\n"
-    (tmp_path / "train.tsv").write_text(lines * 10)
-    done = _tune(
-        init, tmp_path / "out", "--task=ner", f"--train={tmp_path}/train.tsv", "--epochs=1",
-        "--dev_fraction=0.2",
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-3000:]
-    (task,) = json.loads((tmp_path / "out/tasks.json").read_text())
-    assert task["labels"] == ["B-PS", "B-QT", "O"]
-
-
+@pytest.mark.more
 def test_a_model_that_says_one_thing_only_is_told(init, tmp_path):
     _news(tmp_path / "train.csv", 64, 0)
     done = _tune(

@@ -65,11 +65,7 @@ def test_classification(tmp_path, init, monkeypatch):
         sweep.finetune(same, output, f"{tmp_path}/cache")
 
 
-def test_pairs(tmp_path, init):
-    report, _ = tune(tmp_path, init, "pair", make_pairs, epochs=12.0)
-    assert report["metrics"]["median"]["accuracy"] > 0.9
-
-
+@pytest.mark.more
 def test_regression(tmp_path, init):
     report, output = tune(
         tmp_path,
@@ -92,6 +88,7 @@ def test_tagging(tmp_path, init):
     assert accuracy == pytest.approx(report["metrics"]["median"]["accuracy"])
 
 
+@pytest.mark.more
 def test_sentences_beyond_the_window_get_all_their_tags(tmp_path, init):
     report, output = tune(tmp_path, init, "tagging", make_tags, max_seq_length=8, epochs=4.0)
     assert report["metrics"]["median"]["f1"] > 0.9
@@ -101,11 +98,6 @@ def test_sentences_beyond_the_window_get_all_their_tags(tmp_path, init):
     assert [line.split()[:1] for line in guesses if line] == [
         line.split()[:1] for line in dev if line
     ]
-
-
-def test_document_context_keeps_words_and_tags_together(tmp_path, init):
-    report, _ = tune(tmp_path, init, "ner", make_tags, document_context=True)
-    assert report["metrics"]["median"]["f1"] > 0.9
 
 
 def test_spans_in_sliding_windows(tmp_path, init):
@@ -120,6 +112,7 @@ def test_spans_in_sliding_windows(tmp_path, init):
         assert sum(row["probability"] for row in rows) == pytest.approx(1)
 
 
+@pytest.mark.more
 def test_spans_that_may_be_missing(tmp_path, init):
     report, output = tune(
         tmp_path, init, "span", lambda folder: make_spans(folder, null=True), epochs=8.0
@@ -133,12 +126,14 @@ def test_spans_that_may_be_missing(tmp_path, init):
         assert (answer == "") == (odds[key] > task["null_threshold"])
 
 
+@pytest.mark.more
 def test_choices_of_different_numbers(tmp_path, init):
     report, output = tune(tmp_path, init, "choice", make_choices)
     assert report["metrics"]["median"]["accuracy"] > 0.9
     assert files_of(output) == ["predictions.dev.csv"]
 
 
+@pytest.mark.more
 def test_seeds_rates_and_joint_tasks(tmp_path, init, monkeypatch):
     runs = weakref.WeakSet()
     first_init = Run.__init__

@@ -49,27 +49,9 @@ def test_early_stopping_balance_and_layer_decay(tmp_path, init):
     assert last["grid"][0]["score"] == last["grid"][0]["evaluations"][-1]["score"]
 
 
-def test_one_file_is_split(tmp_path, init):
-    make_texts(tmp_path)
-    settings = settings_of(init, "classification", f"{tmp_path}/train.tsv", epochs=1.0)
-    report = sweep.finetune(settings, f"{tmp_path}/out", f"{tmp_path}/cache")
-    assert report["examples"]["classification"] == {"train": 173, "dev": 19}
-
-
 def kept(output):
     model = weights.read(str(output))
     return model.sha256(), json.load(open(f"{output}/report.json"))["metrics"]
-
-
-def test_a_killed_run_ends_with_the_same_bits(tmp_path, init):
-    data = make_texts(tmp_path)
-    commands.done(*command(init, data, tmp_path / "whole"))
-    process = commands.Running(*command(init, data, tmp_path / "killed"))
-    place = tmp_path / "killed/runs/lr-0.001-seed-1/checkpoints"
-    assert process.kill_when(lambda: list(place.glob("checkpoint-*[0-9]")))
-    assert not (tmp_path / "killed/report.json").exists()
-    commands.done(*command(init, data, tmp_path / "killed"))
-    assert kept(tmp_path / "killed") == kept(tmp_path / "whole")
 
 
 class Killed(BaseException):
@@ -132,19 +114,6 @@ def test_wherever_a_run_is_killed_it_ends_the_same(
         tune(tmp_path)
     monkeypatch.setattr(where, name, done)
     assert tune(tmp_path) == whole
-
-
-def test_several_steps_in_a_call_are_those_of_one_by_one(tmp_path, init):
-    data = make_texts(tmp_path)
-    found = []
-    for count in (1, 4):
-        settings = settings_of(
-            init, "classification", data, epochs=2.0, dropout=0.1, evaluations=2,
-            steps_per_execution=count,
-        )  # fmt: skip
-        sweep.finetune(settings, f"{tmp_path}/{count}", f"{tmp_path}/cache")
-        found.append(kept(f"{tmp_path}/{count}"))
-    assert found[0] == found[1]
 
 
 @pytest.mark.slow

@@ -5,7 +5,6 @@ import json
 import numpy as np
 import pytest
 
-from bert_tf import weights
 from tests import commands
 from tests.bert_tf import labelled_data
 
@@ -52,13 +51,3 @@ def test_two_devices_learn_jointly_what_one_does(tmp_path, bart, data):
     )
     assert {name.split("/")[0] for name in one} == {"mood", "answer"}
     assert one.keys() == two.keys()
-
-
-@pytest.mark.slow
-def test_a_killed_run_of_both_tasks_ends_with_the_same_bits(tmp_path, bart, data):
-    commands.done("finetune", *_flags(bart, data, tmp_path / "whole"))
-    process = commands.Running("finetune", *_flags(bart, data, tmp_path / "killed"))
-    assert process.kill_when(lambda: list((tmp_path / "killed/runs").glob("*/checkpoints/*[0-9]")))
-    commands.done("finetune", *_flags(bart, data, tmp_path / "killed"))
-    found = [weights.read(f"{tmp_path}/{name}").sha256() for name in ("whole", "killed")]
-    assert found[0] == found[1]

@@ -47,27 +47,6 @@ def error_of(*arguments, **columns):
     return str(error.value)
 
 
-GERMEVAL = (
-    "#\thttp://de.wikipedia.org/wiki/Manfred_Korfmann [2009-10-17]\n"
-    "1\tAm\tO\tO\n2\tEnde\tO\tO\n3\tgewann\tO\tO\n4\tBayern\tB-ORG\tB-LOC\n5\tMünchen\tI-ORG\tO\n\n"
-    "#\thttp://de.wikipedia.org/wiki/Rom [2009-10-17]\n"
-    "1\tRömer\tB-LOCderiv\tO\n2\tsahen\tO\tO\n3\tBonn\tB-LOC\tO\n\n"
-)
-
-
-def test_germeval_counts_its_words_and_has_nested_tags(tmp_path, caplog):
-    caplog.set_level("INFO", logger="absl")
-    path = write(tmp_path / "NER-de-train.tsv", GERMEVAL)
-    for kind in ("ner", "tagging"):
-        found = read(kind, path)
-        assert found.parts["train"][0].words == ("Am", "Ende", "gewann", "Bayern", "München")
-        assert found.task.labels == ("B-LOC", "B-LOCderiv", "B-ORG", "I-ORG", "O")
-    assert "words = column 2 (column 1 counts them), tags = column 3 (nested" in said(caplog)
-    assert "words 'Am Ende gewann Bayern München', tags 'O O O B-ORG I-ORG'" in said(caplog)
-    assert read("ner", path, tags="4").task.labels == ("B-LOC", "O")
-    assert read("ner", path, words="1").parts["train"][1].words == ("1", "2", "3")
-
-
 CONLL = "-DOCSTART- -X- -X- O\n\nEU NNP B-NP B-ORG\nsaid VBD B-VP O\nno DT O O\n\n"
 
 
@@ -90,21 +69,15 @@ def test_columns_of_conll_are_told_apart(tmp_path, content, columns, labels):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (
-            "1 a\n2 b\n3 c\n4 d\n5 e\n\n",
-            "column 1 counts lines; which columns have words and tags?",
-        ),
-        (
-            "".join(f"{n}\tw{n}\t_\tNN\tNN\t_\t0\troot\t_\t_\n" for n in range(1, 7)) + "\n",
-            "The first line is 1 (1), 2 (w1), 3 (_), 4 (NN), 5 (NN)",
-        ),
-        (
-            "Word\tPOS\tNER\nEU\tNNP\tB-ORG\nsaid\tVBD\tO\n\n",
-            "which column has the tags, pos or ner? Name it with",
-        ),
+        ("1 a\n2 b\n3 c\n4 d\n5 e\n\n",
+         "column 1 counts lines; which columns have words and tags?"),
+        ("".join(f"{n}\tw{n}\t_\tNN\tNN\t_\t0\troot\t_\t_\n" for n in range(1, 7)) + "\n",
+         "The first line is 1 (1), 2 (w1), 3 (_), 4 (NN), 5 (NN)"),
+        ("Word\tPOS\tNER\nEU\tNNP\tB-ORG\nsaid\tVBD\tO\n\n",
+         "which column has the tags, pos or ner? Name it with"),
         ("EU B-ORG B-X\nBonn B-LOC O\n\n", "columns 2 and 3 both have tags; name the one to learn"),
     ],
-)
+)  # fmt: skip
 def test_columns_of_words_that_leave_doubts_are_asked_for(tmp_path, content, message):
     path = write(tmp_path / "train.conll", content)
     found = error_of("ner", path)
@@ -135,27 +108,6 @@ def test_a_table_with_one_word_a_row_is_refused(tmp_path):
 
 
 NLI = ("neutral", "entailment", "contradiction", "-")
-
-
-def test_pairs_without_a_common_label_are_skipped_and_counted(tmp_path, caplog):
-    caplog.set_level("INFO", logger="absl")
-    rows = [
-        {"gold_label": label, "sentence1": text(), "sentence1_parse": "(ROOT)", "sentence2": text()}
-        for label in NLI * 3
-    ]
-    jsonl = write_rows(tmp_path / "snli_1.0_train.jsonl", rows)
-    table = "".join("\t".join(cells) + "\n" for cells in (rows[0], *map(dict.values, rows)))
-    for path in (jsonl, write(tmp_path / "snli_1.0_train.txt", table)):
-        found = read("pair", path)
-        assert found.task.labels == ("contradiction", "entailment", "neutral")
-        assert len(found.parts["train"]) == 9 and found.notes["rows skipped"] == 3
-    assert "text_a = sentence1, text_b = sentence2, label = gold_label; not read:" in said(caplog)
-    assert "line 4: '-' means that annotators disagreed" in said(caplog)
-    numbers = [
-        {"premise": text(), "hypothesis": text(), "label": n} for n in (-1, 0, 1, 2) for _ in "ab"
-    ]
-    found = read("pair", write_rows(tmp_path / "hf.jsonl", numbers))
-    assert found.task.labels == ("0", "1", "2") and found.notes["rows skipped"] == 2
 
 
 def test_glue_too_leaves_out_pairs_without_a_common_label(tmp_path):
@@ -247,14 +199,6 @@ def test_texts_and_labels_in_two_files_are_refused(tmp_path):
     assert "paste LABELS TEXTS > NEW.tsv" in error_of("classification", path)
 
 
-def test_numbers_in_a_map_of_labels_are_not_part_of_the_names(tmp_path):
-    path = write(tmp_path / "train.tsv", "".join(f"{n % 4}\t{text()}\n" for n in range(12)))
-    for content in ("0\tanger\n1\tjoy\n2\toptimism\n3\tsadness\n", "anger\njoy\noptimism\nsadness"):
-        mapping = write(tmp_path / "mapping.txt", content)
-        found = read("classification", path, [mapping], label="1", text="2")
-        assert found.task.labels == ("anger", "joy", "optimism", "sadness")
-
-
 QUESTION = {
     "stem": "Who is good?",
     "choices": [{"label": label, "text": f"the {label}"} for label in "1234"],
@@ -325,12 +269,6 @@ def test_published_choices_are_read_at_the_first_try(tmp_path, row, context, ste
     assert len(found) == len(rows) * count
     first = found[0]
     assert (first.context, first.stem, first.choices[first.label]) == (context, stem, "Rain")
-
-
-def test_columns_named_by_letters_are_choices(tmp_path):
-    path = write(tmp_path / "train.csv", "question,A,B,C,D,answer\nWho?,w,x,y,z,C\n")
-    (found,) = read("choice", path).parts["train"]
-    assert (found.context, found.choices, found.label) == ("Who?", ("w", "x", "y", "z"), 2)
 
 
 def test_all_columns_that_are_missing_are_asked_for_at_once(tmp_path):

@@ -4,11 +4,6 @@ import base64
 import gzip
 import json
 import re
-import shutil
-import subprocess
-import sys
-import tomllib
-import zipfile
 from pathlib import Path
 
 import pytest
@@ -93,31 +88,3 @@ def test_mistakes_are_reported_in_one_line(folders, tmp_path):
         assert message in commands.error("inspect", *flags), flags
     assert (tmp_path / "mine.html").read_text() == "<html>mine</html>"
     assert not (tmp_path / "inspect.html").exists()
-
-
-def test_packages_are_made_with_all_that_pages_are_made_of():
-    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
-    patterns = settings["package-data"]["bert_tf.inspection"]
-    folder = ROOT / "bert_tf" / "inspection"
-    there = {path.name for pattern in patterns for path in folder.glob(pattern)}
-    assert there == {path.name for path in (folder / "html").iterdir()}
-    made_of = [kind.value for kind in pages.PageKind]
-    assert there == {name for one in made_of for name in (one.body, *one.styles, *one.scripts)}
-
-
-@pytest.mark.slow
-def test_a_wheel_has_all_that_pages_are_made_of(tmp_path):
-    for name in ("bert_tf", "pipelines"):
-        ignored = shutil.ignore_patterns("__pycache__")
-        shutil.copytree(ROOT / name, tmp_path / "source" / name, ignore=ignored)
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
-        shutil.copy(ROOT / name, tmp_path / "source" / name)
-    done = subprocess.run(
-        [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", tmp_path, tmp_path / "source"],
-        capture_output=True, text=True,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-3000:]
-    (wheel,) = tmp_path.glob("*.whl")
-    names = zipfile.ZipFile(wheel).namelist()
-    for folder in ("bert_tf/inspection/html", "bert_tf/serving/demo/html", "pipelines/common/html"):
-        assert {f"{folder}/{path.name}" for path in (ROOT / folder).iterdir()} <= set(names)

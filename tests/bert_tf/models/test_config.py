@@ -5,7 +5,7 @@ import json
 import pytest
 
 from bert_tf.models import configs
-from bert_tf.models.config import SIZES, BertConfig
+from bert_tf.models.config import BertConfig
 from bert_tf.models.encoder import BertEncoder
 from bert_tf.objectives.masked_lm_next_sentence import MaskedLMNextSentence
 from pipelines.common.errors import InputError
@@ -71,17 +71,6 @@ def test_options_are_written_where_they_are_not_as_in_bert(tmp_path):
     assert configs.load(str(tmp_path / "bert_config.json")) == config
 
 
-@pytest.mark.parametrize(
-    ("name", "parameters"), [("roberta-base", 124_055_040), ("roberta-large", 354_310_144)]
-)
-def test_roberta_has_the_published_sizes(name, parameters):
-    config = BertConfig.named(name)
-    width = config.hidden_size
-    # As transformers counts them, without the pooler.
-    assert BertEncoder.unallocated(config).parameters == parameters + width * width + width
-    assert config.max_seq_length == 512
-
-
 def test_segments_need_types_to_tell_them_apart_unless_there_are_none():
     with pytest.raises(InputError, match="here: has sequences of 2 segments"):
         BertConfig(type_vocab_size=1).check_segments(2, "here")
@@ -105,12 +94,3 @@ def test_parameters_are_those_of_the_shapes(name):
     told = BertEncoder.unallocated(config).parameters
     assert model.encoder.count_params() == _parameters(config, heads=False) == told
     assert model.count_params() == _parameters(config, heads=True)
-
-
-def test_base_and_large_have_the_published_sizes():
-    base, large = BertConfig.named("base"), BertConfig.named("large")
-    assert base == BertConfig()
-    assert _parameters(base, heads=False) == 109_482_240  # "110M"
-    assert _parameters(large, heads=False) == 335_141_888  # "340M"
-    assert (large.num_hidden_layers, large.hidden_size, large.num_attention_heads) == (24, 1024, 16)
-    assert SIZES["tiny"][:2] == (2, 128)

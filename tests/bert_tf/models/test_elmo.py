@@ -155,14 +155,6 @@ def test_bfloat16_is_near():
     np.testing.assert_allclose(tf.cast(found, tf.float32), exact, atol=0.05)
 
 
-def test_cloned_by_keras():
-    encoder = make_encoder()
-    twin = keras.models.clone_model(encoder)
-    twin.set_weights(encoder.get_weights())
-    expected = encoder(BATCH)["sequence_output"]
-    np.testing.assert_array_equal(twin(BATCH)["sequence_output"], expected)
-
-
 def test_without_projection():
     config = dataclasses.replace(CONFIG, cell_size=4, projection_size=4)
     encoder = encoders.make(config)

@@ -304,15 +304,6 @@ def test_get_config_round_trip(cls):
     assert [v.path for v in again.variables] == [v.path for v in model.variables]
 
 
-def test_layers_round_trip():
-    encoder = BertEncoder(dataclasses.replace(CONFIG, pooler_dropout=0.2))
-    block = encoder.blocks[0]
-    layers = (block, block.attention, block.feed_forward, block.output_norm)
-    for layer in (*layers, encoder.embeddings, encoder.pooler, MaskedLMHead(CONFIG)):
-        again = type(layer).from_config(layer.get_config())
-        assert again.get_config() == layer.get_config()
-
-
 def test_operations_are_those_of_the_products():
     encoder = BertEncoder.unallocated(BertConfig())
     # Two for each multiply-add of a kernel and token, and of scores and contexts.

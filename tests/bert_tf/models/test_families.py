@@ -12,6 +12,10 @@ from pipelines.common.errors import InputError
 
 # Weights of the encoder without its pooler; of the pooler, if it is part of it; with heads.
 SIZES = [
+    ("base", 108_891_648, ("encoder/pooler",), 109_482_240),  # "110M"
+    ("large", 334_092_288, ("encoder/pooler",), 335_141_888),  # "340M"
+    ("roberta-base", 124_055_040, (), 124_055_040),
+    ("roberta-large", 354_310_144, (), 354_310_144),
     ("distilbert-base", 66_362_880, ("masked_lm",), 66_985_530),
     ("albert-base", 11_092_992, ("encoder/pooler", "masked_lm", "sentence_order"), 11_813_810),
     ("albert-large", 16_634_368, ("encoder/pooler", "masked_lm", "sentence_order"), 17_847_474),

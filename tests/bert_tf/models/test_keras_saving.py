@@ -8,7 +8,6 @@ import keras
 import numpy as np
 import pytest
 
-import bert_tf
 from bert_tf import BertEncoder
 from bert_tf.models import layers
 from bert_tf.models.base_encoder import Encoder
@@ -73,6 +72,7 @@ def test_models_of_users_are_saved_and_loaded(name, tmp_path):
     np.testing.assert_array_equal(keras.saving.load_model(again)(inputs), loaded(inputs))
 
 
+@pytest.mark.more
 def test_a_fresh_process_loads_them_after_one_import(tmp_path):
     wanted = {}
     for name, make in user_models.MODELS.items():
@@ -168,8 +168,3 @@ def test_a_description_of_another_version_is_told():
     config = BertEncoder(CONFIG).get_config() | {"adapted": {"lora": {"block_7/x": {"rank": 1}}}}
     with pytest.raises(InputError, match="the model has no layer 'block_7/x'"):
         BertEncoder.from_config(config)
-
-
-def test_the_public_names_are_the_classes():
-    assert bert_tf.BertEncoder is BertEncoder
-    assert bert_tf.TaskModel is TaskModel

@@ -137,14 +137,6 @@ def test_both_directions_see_all(x, mask):
     assert (forward[:3] == 0).all() and (forward[3:] > 0).all()
 
 
-def test_xla_compiles_it(x, mask):
-    layer = BiLstm(_INPUTS, _CELLS, depth=2)
-    layer.build()
-    compiled = tf.function(layer, jit_compile=True)
-    plain = layer(tf.constant(x), tf.constant(mask))
-    np.testing.assert_allclose(compiled(tf.constant(x), tf.constant(mask)), plain, atol=1e-6)
-
-
 def test_saved_by_keras():
     layer = BiLstm(_INPUTS, _CELLS, depth=2, rate=0.1, name="bilstm")
     twin = BiLstm.from_config(layer.get_config())

@@ -112,20 +112,3 @@ def test_words_are_drawn_in_training_only():
     first, again, other = (float(_loss(model, training=True, dropout_seed=s)[0]) for s in seeds)
     assert first == again != other
     assert first != float(whole)
-
-
-def test_training_lowers_the_loss():
-    model = _model(hidden_dropout_prob=0.1, cell_clip=3.0, projection_clip=3.0)
-    values = [variable.value for variable in model.trainable_variables]
-    first = float(_loss(model)[0])
-
-    @tf.function(autograph=False)
-    def train(seed):
-        with tf.GradientTape() as tape:
-            loss, _ = _loss(model, training=True, dropout_seed=seed)
-        for value, gradient in zip(values, tape.gradient(loss, values), strict=True):
-            value.assign_sub(0.5 * tf.convert_to_tensor(gradient))
-
-    for step in range(40):
-        train(tf.constant(step))
-    assert float(_loss(model)[0]) < 0.7 * first

@@ -4,6 +4,8 @@ from tests import commands
 from tests.tiny import tiny_config
 
 MODEL = tiny_config(120)
+# Examples that a small model reads soon, some of them held out.
+SHORT = ("--max_seq_length=32", "--max_predictions_per_seq=5", "--held_out_fraction=0.1")
 
 
 def command(tfrecords, model, output, *extra):

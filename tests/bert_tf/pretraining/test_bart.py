@@ -22,7 +22,7 @@ from bert_tf.weights.formats import Format
 from pipelines.common.errors import InputError
 from tests import commands
 from tests.bert_tf.labelled_data import write_init
-from tests.bert_tf.pretraining.runs import command, write_examples
+from tests.bert_tf.pretraining.runs import SHORT, command, write_examples
 from tests.bert_tf.pretraining.test_relatives import config_of
 
 pytestmark = pytest.mark.more
@@ -38,10 +38,7 @@ def bart(corpus_path, tmp_path_factory):
         "learn-vocabulary", f"--corpus={corpus_path}", f"--output={folder}/v", "--kind=byte_bpe",
         "--vocab_size=300",
     )  # fmt: skip
-    write_examples(
-        corpus_path, f"{folder}/v", f"{folder}/t", "--objective=denoising", "--max_seq_length=32",
-        "--max_predictions_per_seq=5", "--held_out_fraction=0.1",
-    )  # fmt: skip
+    write_examples(corpus_path, f"{folder}/v", f"{folder}/t", "--objective=denoising", *SHORT)
     model = config_of(
         "bart", folder, vocab_size=300, max_position_embeddings=66, num_decoder_layers=1
     )

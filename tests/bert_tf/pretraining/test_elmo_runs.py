@@ -95,18 +95,6 @@ def test_the_run_is_shown_without_neighbours_of_words(finished):
     assert found["words"] is None and found["history"]["steps"]
 
 
-@pytest.mark.slow  # what is killed is the loop of all models, which a quick test does with BERT
-def test_a_run_killed_at_any_time_ends_with_the_same_bits(finished, examples, tmp_path):
-    output = tmp_path / "killed"
-    history = output / "history.jsonl"
-    process = commands.Running(*command(examples, "elmo-debug", output))
-    assert process.kill_when(lambda: history.exists() and history.read_text().count("\n") >= 4)
-    commands.done(*command(examples, "elmo-debug", output, "--steps_per_execution=4"))
-    whole, resumed = (json.loads((o / "report.json").read_text()) for o in (finished, output))
-    assert resumed["weights_sha256"] == whole["weights_sha256"]
-    assert resumed["perplexity"] == whole["perplexity"]
-
-
 @pytest.mark.slow
 def test_drawn_words_and_a_program_of_xla(examples, tmp_path):
     config = ElmoConfig.named("elmo-debug", vocab_size=60, softmax_size=40, sampled_softmax=10)

@@ -13,9 +13,7 @@ from bert_tf.pretraining import masked_sentences, milestones
 from bert_tf.pretraining.milestones import Milestones
 from pipelines.tokenizers.wordpiece import WordPieceTokenizer
 from pipelines.tokenizers.wordpiece_vocabulary import WordPieceVocabulary
-from tests import commands
 from tests.bert_tf.helpers import CONFIG
-from tests.bert_tf.pretraining import runs
 
 pytestmark = pytest.mark.more
 
@@ -187,25 +185,3 @@ def test_a_run_notes_its_milestones(finished):
     ):
         assert told == {"text": reported["text"], "original": reported["original"]}
         assert guess["tokens"] == pytest.approx(reported["guesses"], abs=2e-4)
-
-
-def test_a_run_that_goes_on_goes_on_noting(finished, tfrecords, model_path, tmp_path):
-    output = tmp_path / "killed"
-    flags = ("--evaluate_every=20",)
-    process = commands.Running(*runs.command(tfrecords, model_path, output, *flags))
-    path = output / milestones.MILESTONES
-    assert process.kill_when(lambda: path.exists() and path.read_text().count('"guesses"') >= 3)
-    before = path.read_bytes()
-    resumed = runs.run(tfrecords, model_path, output, *flags)
-    assert resumed.returncode == 0, resumed.stderr[-3000:]
-    assert path.read_bytes().startswith(before[: before.rfind(b"\n")])
-
-    def guesses(folder):
-        lines = [line for line in milestones.read(str(folder)) if "guesses" in line]
-        return [(line["step"], line["guesses"]) for line in lines]
-
-    assert guesses(output) == guesses(finished)
-    scored = [line["step"] for line in milestones.read(str(output)) if "held_out" in line]
-    assert scored == [20, 40, 60]
-    whole, other = (json.loads((f / "report.json").read_text()) for f in (finished, output))
-    assert whole["weights_sha256"] == other["weights_sha256"]

@@ -17,7 +17,7 @@ from bert_tf.weights.bundle import GENERATOR, MASKED_LM, REPLACED_TOKEN, SENTENC
 from pipelines.common.errors import InputError
 from tests import commands
 from tests.bert_tf.labelled_data import make_texts, tune
-from tests.bert_tf.pretraining.runs import MODEL, command, write_examples
+from tests.bert_tf.pretraining.runs import MODEL, SHORT, command, write_examples
 
 pytestmark = pytest.mark.more
 
@@ -42,10 +42,7 @@ def config_of(family, folder, **changes):
 def electra(corpus_path, vocab_path, tmp_path_factory):
     """The command of a run of an ELECTRA, and its folder."""
     folder = tmp_path_factory.mktemp("electra")
-    write_examples(
-        corpus_path, vocab_path, f"{folder}/t", "--objective=replaced_token",
-        "--max_seq_length=32", "--max_predictions_per_seq=5", "--held_out_fraction=0.1",
-    )  # fmt: skip
+    write_examples(corpus_path, vocab_path, f"{folder}/t", "--objective=replaced_token", *SHORT)
     model = config_of("electra", folder, generator_size=0.5, embedding_size=16)
     run = command(f"{folder}/t", model, folder / "run", "--saved_model")
     commands.done(*run)
@@ -69,26 +66,6 @@ def test_an_electra_and_its_generator(electra):
     assert "fill_mask" not in "".join(found) and "embed" in found
 
 
-def test_an_electra_is_resumed_to_the_same_bits(electra, tmp_path):
-    run, folder = electra
-    output = f"--output={tmp_path}/again"
-    begun = [word if not word.startswith("--output") else output for word in run]
-    # The first checkpoints of the finished run are gone, so a shorter one begins.
-    commands.done(*begun, "--keep_at=0.5")
-    checkpoint = tmp_path / "again/checkpoints/checkpoint-00000030"
-    assert checkpoint.is_dir()
-    for later in (tmp_path / "again/checkpoints").glob("checkpoint-000000[456]0"):
-        for file in later.iterdir():
-            file.unlink()
-        later.rmdir()
-    (tmp_path / "again/report.json").unlink()
-    commands.done(*begun, "--keep_at=0.5")
-    reports = [
-        json.loads((path / "report.json").read_text()) for path in (folder, tmp_path / "again")
-    ]
-    assert reports[0]["weights_sha256"] == reports[1]["weights_sha256"]
-
-
 def test_the_discriminator_is_fine_tuned(electra, tmp_path):
     _, folder = electra
     _, output = tune(tmp_path, str(folder), "classification", make_texts)
@@ -109,11 +86,8 @@ def test_an_albert_with_sentencepiece_and_sentence_order(corpus_path, tmp_path):
         "learn-vocabulary", f"--corpus={corpus_path}", f"--output={tmp_path}/v",
         "--kind=sentencepiece", "--vocab_size=200",
     )  # fmt: skip
-    write_examples(
-        corpus_path, f"{tmp_path}/v", f"{tmp_path}/t", "--objective=mlm_sop",
-        "--whole_word_mask", "--max_ngram=3", "--max_seq_length=32",
-        "--max_predictions_per_seq=5", "--held_out_fraction=0.1",
-    )  # fmt: skip
+    words = ("--objective=mlm_sop", "--whole_word_mask", "--max_ngram=3")
+    write_examples(corpus_path, f"{tmp_path}/v", f"{tmp_path}/t", *words, *SHORT)
     model = config_of("albert", tmp_path, embedding_size=16)
     commands.done(*command(f"{tmp_path}/t", model, tmp_path / "run", "--saved_model"))
     report = json.loads((tmp_path / "run/report.json").read_text())
@@ -135,11 +109,8 @@ def gpt(corpus_path, tmp_path_factory):
         "learn-vocabulary", f"--corpus={corpus_path}", f"--output={folder}/v", "--kind=bpe",
         "--vocab_size=200",
     )  # fmt: skip
-    write_examples(
-        corpus_path, f"{folder}/v", f"{folder}/t", "--objective=left_to_right",
-        "--sequences=stream", "--max_seq_length=32", "--max_predictions_per_seq=5",
-        "--held_out_fraction=0.1",
-    )  # fmt: skip
+    streamed = ("--objective=left_to_right", "--sequences=stream")
+    write_examples(corpus_path, f"{folder}/v", f"{folder}/t", *streamed, *SHORT)
     model = config_of("openai-gpt", folder)
     run = command(f"{folder}/t", model, folder / "run", "--saved_model")
     commands.done(*run)
@@ -202,9 +173,8 @@ def test_a_student_starts_from_its_teacher_and_resumes_without_a_trace_of_it(
     corpus_path, vocab_path, tmp_path
 ):
     write_examples(
-        corpus_path, vocab_path, f"{tmp_path}/t", "--objective=mlm", "--masking=dynamic",
-        "--max_seq_length=32", "--max_predictions_per_seq=5", "--held_out_fraction=0.1",
-    )  # fmt: skip
+        corpus_path, vocab_path, f"{tmp_path}/t", "--objective=mlm", "--masking=dynamic", *SHORT
+    )
     model = config_of("bert", tmp_path)
     commands.done(*command(f"{tmp_path}/t", model, tmp_path / "teacher"))
     words = [w for w in command(f"{tmp_path}/t", model, tmp_path / "s") if "--model" not in w][1:]

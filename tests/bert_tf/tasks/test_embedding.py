@@ -125,13 +125,10 @@ def read(tmp_path, name, content, labelled=True):
         ("x.csv", "sent0,sent1,hard_neg\na,b,c\n", [(("a", "b"), "")]),
         ("x.csv", "sentence1,sentence2,score\na,b,2.5\n", [(("a", "b"), "2.5")]),
         ("x.csv", "text,label\na,x\nb,y\n", [(("a",), "x"), (("b",), "y")]),
-        (
-            "x.jsonl",
-            json.dumps({"query": "a", "pos": "b", "neg": ["c", "d"]}),
-            [(("a", "b", "c"), ""), (("a", "b", "d"), "")],
-        ),
+        ("x.jsonl", json.dumps({"query": "a", "pos": "b", "neg": ["c", "d"]}), [(("a", "b", "c"),
+         ""), (("a", "b", "d"), "")]),
     ],
-)
+)  # fmt: skip
 def test_forms_of_files(tmp_path, name, content, wanted):
     assert read(tmp_path, name, content) == wanted
 

@@ -57,6 +57,7 @@ def test_a_shape_from_outside_keeps_to_the_contract(registered):
     run_task_test(case, tokenizers.wordpiece(TOKENS), CONFIG)
 
 
+@pytest.mark.more
 def test_a_shape_from_outside_is_trained_predicted_exported_and_served(tmp_path, init, registered):
     report, output = labelled_data.tune(
         tmp_path, init, "count", _make_counts, epochs=12.0, max_seq_length=16

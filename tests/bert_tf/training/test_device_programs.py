@@ -73,14 +73,21 @@ def check(graph, hlo):
     assert not [op for op in found if _OF_HOST.search(op)]
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("precision", ["float32", "mixed_bfloat16"])
 def test_the_step_of_each_objective_is_one_program(name, precision):
     check(*program(MODELS[name](dtype=precision), make_batch()))
 
 
-@pytest.mark.parametrize("optimizer", OptimizerName)
-@pytest.mark.parametrize("rematerialize", [False, True])
+@pytest.mark.parametrize(
+    ("optimizer", "rematerialize"),
+    [
+        (OptimizerName.ADAMW, False),
+        *(pytest.param(name, True, marks=pytest.mark.more) for name in OptimizerName),
+        *(pytest.param(name, False, marks=pytest.mark.more) for name in list(OptimizerName)[1:]),
+    ],
+)
 def test_with_accumulation_and_all_that_is_asked_of_it(optimizer, rematerialize):
     model = MaskedLMNextSentence(CONFIG, dtype="mixed_bfloat16")
     step = {"accumulation": 2, "rematerialize": rematerialize}
@@ -90,6 +97,7 @@ def test_with_accumulation_and_all_that_is_asked_of_it(optimizer, rematerialize)
     assert "bf16[" in hlo
 
 
+@pytest.mark.more
 def test_what_belongs_to_the_host_would_be_found():
     """The checks themselves: a program with a shape that follows from values does not pass."""
 

@@ -29,7 +29,7 @@ SMALL = CONFIG.__class__.from_dict(
 class Run:
     """A model, its optimizer and its loop, made anew as after a start."""
 
-    def __init__(self, folder, tfrecords, accumulation=1, compilation=Compilation.FUSED, **changes):
+    def __init__(self, folder, tfrecords, accumulation=1, compilation=Compilation.OFF, **changes):
         options = {"total_steps": lambda: STEPS, "save_every": 3, "log_every": 1, "seed": 5}
         self.settings = loop.LoopSettings(**(options | changes))
         keras.utils.set_random_seed(5)
@@ -69,7 +69,14 @@ def handle_signal(number):
     signal.getsignal(number)(number, None)
 
 
-@pytest.mark.parametrize("compilation", list(Compilation)[1:])
+@pytest.mark.parametrize(
+    "compilation",
+    [
+        Compilation.OFF,
+        pytest.param(Compilation.FUSED, marks=pytest.mark.more),
+        pytest.param(Compilation.STEP, marks=pytest.mark.more),
+    ],
+)
 def test_a_run_that_died_ends_with_the_bits_of_one_that_did_not(tmp_path, tfrecords, compilation):
     whole = Run(tmp_path / "whole", tfrecords, compilation=compilation).go()
     dying = Run(tmp_path / "dying", tfrecords, compilation=compilation)
@@ -86,7 +93,13 @@ def test_a_run_that_died_ends_with_the_bits_of_one_that_did_not(tmp_path, tfreco
 
 @pytest.mark.parametrize(
     ("compilation", "accumulation"),
-    [*itertools.product([Compilation.FUSED, Compilation.STEP], [1, 2]), (Compilation.OFF, 1)],
+    [
+        (Compilation.OFF, 2),
+        *(
+            pytest.param(*case, marks=pytest.mark.more)
+            for case in itertools.product([Compilation.FUSED, Compilation.STEP], [1, 2])
+        ),
+    ],
 )
 def test_several_steps_in_a_call_are_those_of_one_by_one(
     tmp_path, tfrecords, compilation, accumulation
@@ -177,13 +190,6 @@ def test_workers_notice_a_signal_during_the_last_save(tmp_path, tfrecords):
     with pytest.raises(stopping.Stopped, match=f"at step {STEPS}"):
         run.go(agree=lambda stop: stop)  # as of several workers: not bool itself
     assert run.checkpoints.steps()[-1] == STEPS
-
-
-def test_loss_falls(tmp_path, tfrecords):
-    run = Run(tmp_path, tfrecords)
-    run.go()
-    losses = [run.model.metrics_of(counts)["loss"] for counts in run.counts]
-    assert losses[-1] < losses[0] - 0.3
 
 
 def test_other_seeds_drop_other_elements(tmp_path, tfrecords):
@@ -278,7 +284,7 @@ def test_weights_that_are_no_numbers_are_never_saved(tmp_path, tfrecords):
 
 
 def test_backward_passes_are_compiled_too(tfrecords, tmp_path):
-    run = Run(tmp_path, tfrecords)
+    run = Run(tmp_path, tfrecords, compilation=Compilation.FUSED)
     step = run.step.on_batch
     batch = next(iter(example_reader.training_batches(run.examples, 16, 5)))
     graph = step.get_concrete_function(batch, tf.constant(0), tf.constant(5)).graph.as_graph_def()

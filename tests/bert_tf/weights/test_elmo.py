@@ -100,19 +100,13 @@ def test_read_by_the_same_door(encoder, tmp_path):
     [
         ({}, lambda arrays: arrays.pop("CNN/b_cnn_1"), "lacks the weight CNN/b_cnn_1"),
         ({}, lambda arrays: arrays.update(more=np.zeros(3)), "does not have: more"),
-        (
-            {"lstm": {**_OPTIONS["lstm"], "dim": 9}},
-            lambda arrays: None,
-            "the configuration requires",
-        ),
-        (
-            {"char_cnn": {**_OPTIONS["char_cnn"], "max_characters_per_token": 30}},
-            lambda arrays: None,
-            "max_characters_per_token is 30",
-        ),
+        ({"lstm": {**_OPTIONS["lstm"], "dim": 9}}, lambda arrays: None,
+         "the configuration requires"),
+        ({"char_cnn": {**_OPTIONS["char_cnn"], "max_characters_per_token": 30}},
+         lambda arrays: None, "max_characters_per_token is 30"),
         ({"lstm": {}}, lambda arrays: None, "options.json"),
     ],
-)
+)  # fmt: skip
 def test_what_does_not_fit_is_named(encoder, tmp_path, options, change, message):
     folder = _write(tmp_path, encoder, {**_OPTIONS, **options}, change)
     with pytest.raises(InputError, match=message):

@@ -3,7 +3,6 @@
 import json
 from pathlib import Path
 
-import ml_dtypes
 import numpy as np
 import pytest
 import safetensors.numpy
@@ -30,13 +29,6 @@ def change(path, **changes):
     values = json.loads(path.read_text()) if path.exists() else {}
     values |= changes
     path.write_text(json.dumps({key: v for key, v in values.items() if v is not None}))
-
-
-def test_bfloat16_is_read_as_float32(folder):
-    edit(folder, lambda a: a.update({k: v.astype(ml_dtypes.bfloat16) for k, v in a.items()}))
-    found = weights.read(str(folder)).weights["encoder/pooler/kernel"]
-    expected = make_bundle().weights["encoder/pooler/kernel"].astype(ml_dtypes.bfloat16)
-    np.testing.assert_array_equal(found, expected.astype(np.float32))
 
 
 def test_several_files_are_one_model(folder):
@@ -88,49 +80,29 @@ def test_a_task_keeps_its_name_and_labels(tmp_path, kind):
     tasks.load(found.task())
 
 
+_KNOWN = "known are bert, roberta, distilbert, albert, electra, openai-gpt, gpt2, bart"
+
+
 @pytest.mark.parametrize(
     ("config", "message"),
     [
-        (
-            {"model_type": "xlnet"},
-            r"model_type is 'xlnet'; known are bert, roberta, distilbert, albert, electra, openai-gpt, gpt2, bart\.",
-        ),
-        (
-            {"model_type": {}},
-            r"model_type is {}; known are bert, roberta, distilbert, albert, electra, openai-gpt, gpt2, bart\.",
-        ),
-        (
-            {"model_type": "camembert"},
-            "known are bert, roberta, distilbert, albert, electra, openai-gpt, gpt2, bart; CamemBERT has a SentencePiece",
-        ),
+        ({"model_type": "xlnet"}, rf"model_type is 'xlnet'; {_KNOWN}\."),
+        ({"model_type": {}}, rf"model_type is {{}}; {_KNOWN}\."),
+        ({"model_type": "camembert"}, f"{_KNOWN}; CamemBERT has a SentencePiece"),
         ({"model_type": "xlm-roberta"}, "XLM-RoBERTa has a SentencePiece tokenizer"),
-        ({"add_cross_attention": True}, "add_cross_attention is True"),
         ({"hidden_act": "gelu_10"}, "hidden_act is 'gelu_10'; known are gelu, gelu_python"),
         ({"hidden_act": {}}, "hidden_act is '{}'"),
         ({"layer_norm_eps": "1e-12"}, "layer_norm_eps is '1e-12'; it must be a number"),
         ({"hidden_size": True}, "hidden_size is True; it must be a whole number"),
         ({"vocab_size": 50}, "shape"),
         ({"is_decoder": "false"}, "causal is 'false'; it must be"),
-        (
-            {"model_type": "gpt2", "n_embd": "24", "hidden_size": None},
-            "n_embd is '24'; it must be a whole number",
-        ),
-        (
-            {"model_type": "bart", "encoder_layers": "6", "num_hidden_layers": None},
-            "encoder_layers is '6'; it must be a whole",
-        ),
+        ({"model_type": "gpt2", "n_embd": "24", "hidden_size": None}, "n_embd is '24'; it must be"),
+        ({"model_type": "bart", "encoder_layers": "6", "num_hidden_layers": None},
+         "encoder_layers is '6'; it must be a whole"),
         ({"model_type": "bart", "max_position_embeddings": []}, r"max_position_embeddings is \[\]"),
         ({"model_type": "bart", "decoder_ffn_dim": [1]}, r"decoder_ffn_dim is \[1\]; it must be"),
-        (
-            {"model_type": "bart", "scale_embedding": True},
-            "scale_embedding is True; only False is supported",
-        ),
-        (
-            {"model_type": "albert", "inner_group_num": 2},
-            "inner_group_num is 2; only 1 is supported",
-        ),
     ],
-)
+)  # fmt: skip
 def test_configurations_that_are_not_ours_are_named(folder, config, message):
     change(folder / "config.json", **config)
     with pytest.raises(InputError, match=message):
@@ -142,6 +114,7 @@ def test_configurations_that_are_not_ours_are_named(folder, config, message):
     [
         ({"problem_type": "multi_label_classification"}, "describe different tasks"),
         ({"problem_type": "regression"}, "'regression' with 3 labels"),
+        ({"id2label": {"0": "a", "1": "b", "2": "c"}}, "describe different tasks"),
         ({"id2label": {"0": "a", "1": "b"}}, "id2label must name the 3 units"),
         ({"id2label": {"0": [], "1": "b", "2": "a"}}, "id2label must name"),
         ({"id2label": ["a", "b", "c"]}, "id2label must name"),
@@ -185,13 +158,10 @@ def test_left_to_right_models_come_over(tmp_path):
         ({}, {"lowercase": False, "strip_accents": None}, (False, False)),
         ({}, {"lowercase": True, "strip_accents": False}, (True, False)),
         ({"do_lower_case": True}, {"lowercase": False}, (True, True)),
-        (
-            {"do_lower_case": True, "tokenizer_class": "PreTrainedTokenizerFast"},
-            {"lowercase": False},
-            (False, False),
-        ),
+        ({"do_lower_case": True, "tokenizer_class": "PreTrainedTokenizerFast"},
+         {"lowercase": False}, (False, False)),
     ],
-)
+)  # fmt: skip
 def test_settings_of_the_tokenizer(folder, stated, normalizer, expected):
     (folder / "tokenizer_config.json").write_text(json.dumps(stated))
     if normalizer:
@@ -238,21 +208,9 @@ def test_tokens_that_were_added_keep_their_ids(folder):
         weights.read(str(folder))
 
 
-def test_added_tokens_without_an_id_are_named(folder):
-    fast_tokenizer(folder, {token: index for index, token in enumerate(TOKENS)})
-    change(folder / "tokenizer.json", added_tokens=[{"content": "<ent>"}])
-    with pytest.raises(
-        InputError, match=r"tokenizer.json: at added_tokens\[0\]: lacks the field id"
-    ):
-        weights.read(str(folder))
-
-
 @pytest.mark.parametrize(
     ("name", "values", "message"),
     [
-        ("tokenizer.json", {"normalizer": {"type": "NFC"}}, "json: normalizer NFC is not supported"),
-        ("tokenizer.json", {"normalizer": "BertNormalizer"}, "json: normalizer 'BertNormalizer' is not"),
-        ("tokenizer.json", {"pre_tokenizer": {"type": "Split", "invert": True}}, "pre_tokenizer Split with invert True is not supported"),
         ("tokenizer_config.json", {"tokenizer_class": "BertJapaneseTokenizer"}, "is BertJapaneseTokenizer, not .*; this tokenizer is not supported"),
         ("config.json", {"tokenizer_class": "PhobertTokenizer"}, "/config.json: .*PhobertTokenizer.*tokenizer is not supported"),
         ("bpe.codes", {"a": 1}, "has bpe.codes, as BERTweet and PhoBERT have; this tokenizer is not supported"),
@@ -263,8 +221,6 @@ def test_added_tokens_without_an_id_are_named(folder):
     ],
 )  # fmt: skip
 def test_another_tokenizer_is_refused(folder, name, values, message):
-    if name == "tokenizer.json":
-        library_wordpiece(TOKENS).save(f"{folder}/tokenizer.json")
     if name == "config.json":  # which counts where the tokenizer's has no class
         change(folder / "tokenizer_config.json", tokenizer_class=None)
     change(folder / name, **values)
@@ -312,16 +268,6 @@ def test_words_have_as_many_characters_as_in_transformers(folder, tmp_path):
         assert longest(f"{tmp_path}/{target}") == 200
 
 
-def test_what_we_say_of_a_task_must_be_true_of_the_model(tmp_path):
-    weights.write(make_bundle(shape="classification"), f"{tmp_path}/hf", Format.HUGGINGFACE)
-    names = {str(index): name for index, name in enumerate("abc")}
-    change(tmp_path / "hf/config.json", id2label=names)  # as after another program's training
-    with pytest.raises(InputError, match=r"tasks.json and config.json describe different tasks"):
-        weights.read(f"{tmp_path}/hf")
-    (tmp_path / "hf/tasks.json").unlink()
-    assert weights.read(f"{tmp_path}/hf").task()["labels"] == ["a", "b", "c"]
-
-
 def test_ids_with_gaps_are_refused(folder):
     fast_tokenizer(folder, {token: 2 * index for index, token in enumerate(TOKENS)})
     with pytest.raises(InputError, match="has the id 2 instead of 1; ids count from 0"):
@@ -343,10 +289,17 @@ def test_json_of_another_shape_is_named(folder, name):
         weights.read(str(folder))
 
 
-@pytest.mark.parametrize("name", ["tf_model.h5", "pytorch_model-00001-of-00002.bin"])
-def test_weights_in_other_files_get_a_remedy(folder, name):
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("tf_model.h5", "safe_serialization=True"),
+        ("pytorch_model-00001-of-00002.bin", "safe_serialization=True"),
+        ("pytorch_model.bin", "is a pickle, .* never loaded: .*safe_serialization=True"),
+    ],
+)
+def test_weights_in_other_files_get_a_remedy(folder, name, message):
     (folder / "model.safetensors").rename(folder / name)
-    with pytest.raises(InputError, match="safe_serialization=True"):
+    with pytest.raises(InputError, match=message):
         weights.read(str(folder))
 
 
@@ -380,12 +333,3 @@ def test_an_unknown_class_is_named(folder):
         change(folder / "config.json", architectures=stated)
         with pytest.raises(InputError, match="architectures names no class; known are"):
             weights.read(str(folder))
-
-
-def test_settings_of_the_tokenizer_hold_for_examples(folder):
-    change(folder / "tokenizer_config.json", do_lower_case=False, strip_accents=None)
-    found = registry.load_tokenizer(str(folder)).settings
-    assert found == {"lower_case": False, "strip_accents": False}
-    change(folder / "tokenizer_config.json", do_lower_case=True, strip_accents=False)
-    found = registry.load_tokenizer(str(folder)).settings
-    assert found == {"lower_case": True, "strip_accents": False}

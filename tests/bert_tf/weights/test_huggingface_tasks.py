@@ -124,15 +124,10 @@ IDENTITY, SIGMOID = "torch.nn.modules.linear.Identity", "torch.nn.modules.activa
     [
         ({"sbert_ce_default_activation_function": IDENTITY}, "identity"),  # before version 4
         ({"sentence_transformers": {"activation_fn": SIGMOID, "version": "4.1.0"}}, "sigmoid"),
-        (
-            {
-                "sentence_transformers": {"activation_fn": SIGMOID},
-                "sbert_ce_default_activation_function": IDENTITY,
-            },
-            "sigmoid",
-        ),
+        ({"sentence_transformers": {"activation_fn": SIGMOID},
+         "sbert_ce_default_activation_function": IDENTITY}, "sigmoid"),
     ],
-)
+)  # fmt: skip
 def test_a_reranker_has_the_activation_that_its_folder_states(tmp_path, keys, activation):
     folder = folder_of(tmp_path, "regression", 1)
     change(folder / "config.json", **keys)

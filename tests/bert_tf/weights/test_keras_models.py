@@ -28,14 +28,6 @@ def test_an_encoder_with_weights_is_one_line(folders):
         np.testing.assert_array_equal(value, bundle.weights[name])
 
 
-def test_texts_go_through_tokenizer_and_encoder(folders):
-    bundle = bert_tf.load(folders["mood"])
-    outputs = bundle.encoder()(
-        bundle.tokenizer()(["The small model.", "A kernel"], max_seq_length=16)
-    )
-    assert outputs["pooled_output"].shape == (2, 32)
-
-
 def test_an_encoder_has_its_weights_wherever_it_is_made():
     bundle = make_bundle()
     wanted = bundle.encoder()(IDS)["pooled_output"]

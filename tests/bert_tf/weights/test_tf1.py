@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf import tasks, weights
+from bert_tf import weights
 from bert_tf.weights import bundle
 from bert_tf.weights.bundle import parameter_shapes
 from bert_tf.weights.formats import Format
@@ -44,20 +44,6 @@ def test_variables_have_the_names_and_shapes_of_the_reference(folder):
     assert found.keys() == {*OTHERS, *blocks}
     assert found["bert/encoder/layer_2/intermediate/dense/kernel"] == [24, 40]
     assert found["cls/seq_relationship/output_weights"] == [2, 24]
-
-
-@pytest.mark.parametrize("kind", ["regression", "classification", "tagging", "span", "choice"])
-def test_a_task_comes_back_whole(tmp_path, kind):
-    units = {"regression": 1, "span": 2, "choice": 1}.get(kind, 3)
-    task = tasks.make(kind, "mine").describe() | {"labels": ["x", "y", "z"] if units == 3 else []}
-    model = make_bundle(shape=kind, units=units, name="mine", task=task)
-    settings = {"lower_case": True, "strip_accents": False}
-    model = dataclasses.replace(model, tokenizer_settings=settings)
-    weights.write(model, f"{tmp_path}/tf1", Format.TF1)
-    found = weights.read(f"{tmp_path}/tf1")
-    assert_same_weights(found.weights, model.weights)
-    assert found.tasks == (task,)
-    assert found.tokenizer_settings == settings
 
 
 def test_the_reference_knows_one_gelu_and_one_epsilon(tmp_path):

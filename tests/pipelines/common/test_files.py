@@ -127,17 +127,6 @@ def test_names_in_files_of_others_stay_inside_their_folder(name):
     assert files.inside("folder", "a/..b.txt", "index.json") == "folder/a/..b.txt"
 
 
-@pytest.mark.parametrize("name", ["a[1].txt", "a\\b.txt", "a b,c.txt", "it's.txt", "a*.txt"])
-def test_the_path_of_a_file_is_that_file_whatever_it_holds(tmp_path, name):
-    folder = tmp_path / "data [1]"
-    folder.mkdir()
-    (folder / name).touch()
-    (folder / "a1.txt").touch()
-    (folder / "ab.txt").touch()
-    assert path_lists.expand_globs(f"{folder}/{name}") == [f"{folder}/{name}"]
-    assert files.matching(str(folder), "a[1b].txt") == [f"{folder}/a1.txt", f"{folder}/ab.txt"]
-
-
 def test_a_name_that_is_not_utf8_is_reported(tmp_path):
     with open(os.fsencode(tmp_path) + b"/caf\xe9.txt", "w"):
         pass

@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.common import files, path_lists
-from pipelines.common.errors import InputError
 
 _NAMES = st.text(st.sampled_from("ab .,=*?[]'\"\\\n\té한-_"), min_size=1, max_size=8).filter(
     lambda name: name not in (".", "..")
@@ -29,28 +28,6 @@ def test_the_path_of_a_file_names_it_whatever_it_is_called(tmp_path_factory, nam
     if quoted:
         text = ", ".join(f"{q}{folder}/{n}{q}" for n, q in quoted.items())
         assert path_lists.expand_globs(text) == sorted(f"{folder}/{n}" for n in quoted)
-
-
-@given(
-    st.lists(st.text(st.sampled_from("ab =,\n\té*"), min_size=1, max_size=6), max_size=5),
-    st.sampled_from(["'", '"']),
-    st.sampled_from(["", "key="]),
-    st.sampled_from([" ", ",", " , ", "\n"]),
-)
-def test_words_between_quotes_come_back(words, quote, key, gap):
-    text = gap.join(f"{key}{quote}{word}{quote}" for word in words)
-    found = path_lists.quoted_words(text)
-    assert [word.text for word in found] == [key + word for word in words]
-    assert [text[w.start : w.end] for w in found] == [f"{key}{quote}{w}{quote}" for w in words]
-
-
-@given(st.text(st.sampled_from("ab./\0~ \\"), max_size=10))
-def test_no_name_leads_out_of_its_folder(name):
-    try:
-        path = files.inside("/a/folder", name, "a file")
-    except InputError:
-        return
-    assert os.path.normpath(path).startswith("/a/folder/") and path == f"/a/folder/{name}"
 
 
 @given(st.lists(_NAMES, max_size=5, unique=True), st.binary(max_size=50), st.booleans())

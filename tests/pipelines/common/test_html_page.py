@@ -2,7 +2,6 @@
 
 import base64
 import json
-import tomllib
 from pathlib import Path
 
 from pipelines.common import html_page
@@ -30,10 +29,3 @@ def test_the_title_is_short_and_does_not_turn_round():
 def test_the_mark_holds_any_name():
     ((tag, attributes),) = Elements(html_page.mark(NASTY)).tags
     assert tag == "meta" and attributes["content"] == NASTY
-
-
-def test_the_package_has_what_all_pages_are_made_of():
-    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
-    (pattern,) = settings["package-data"]["pipelines.common"]
-    there = {path.name for path in (ROOT / "pipelines/common").glob(pattern)}
-    assert there == {"page.html", "base.css", "base.js"}

@@ -83,12 +83,6 @@ def test_what_a_shape_does_not_name_is_let_be():
     assert json_files.check(value, Part, "f") is value
 
 
-def test_a_number_that_is_none_is_written_as_null(tmp_path):
-    path = f"{tmp_path}/a.json"
-    json_files.write(path, {"a": [float("nan"), (1.5, float("-inf"))], "b": 2})
-    assert json_files.read(path, Any) == {"a": [None, [1.5, None]], "b": 2}
-
-
 def test_data_of_others_may_have_numbers_that_are_none():
     found = json_files.parse('{"a": NaN, "b": [1e999], "c": "\\ud800"}', "f", finite=False)
     assert math.isnan(found["a"]) and found["b"] == [math.inf] and found["c"] == "\ufffd"

@@ -57,10 +57,3 @@ def test_any_text_is_a_value_that_utf8_can_write_or_an_error(text):
             assert str(error).startswith("place: ") and "\n" not in str(error)
         else:
             json.dumps(value, ensure_ascii=False).encode()
-
-
-@given(st.text(max_size=20))
-def test_halves_of_characters_are_replaced(text):
-    """JSON can spell them, and UTF-8 cannot write them."""
-    halves = "".join(f"\\ud8{ord(c) % 256:02x}" for c in text)
-    assert json_files.parse(f'"{halves}"', "place") == "\ufffd" * len(text)

@@ -76,7 +76,7 @@ def test_what_to_install_is_said_where_beam_is_missing(monkeypatch):
         (["--runner=beam", "--workers=3"], "--workers is for --runner=local; give the number of B"),
         (["--runner=spark"], "it must be one of local, beam"),
     ],
-)
+)  # fmt: skip
 def test_flags_of_the_other_runner_are_told(flags, message, tmp_path):
     for command in ("learn-vocabulary", "write-examples"):
         more = [f"--vocab={tmp_path}/v.txt"] if command == "write-examples" else []

@@ -31,13 +31,6 @@ def read(path, split_bytes=1 << 20, file_format="auto", options=STRICT):
     return list(documents.values())
 
 
-@pytest.mark.parametrize("split_bytes", [1, 7, 100, 999, 1 << 20])
-def test_any_split_gives_the_same_documents(tmp_path, split_bytes):
-    documents = make_documents(20)
-    path = write_documents(tmp_path / "a.txt", documents)
-    assert read(path, split_bytes) == documents
-
-
 def test_without_blank_lines_each_range_is_read_once(tmp_path, monkeypatch):
     read_lines = []
     original = reader._Lines.__iter__
@@ -60,18 +53,6 @@ def test_a_pipe_beside_a_file_is_refused(tmp_path):
     os.mkfifo(tmp_path / "b.txt")
     with pytest.raises(InputError, match=r"b\.txt: is not a regular file"):
         reader.open_corpus(f"{tmp_path}/*.txt")
-
-
-@pytest.mark.parametrize("split_bytes", [1, 50, 1 << 20])
-def test_json_lines_split_anywhere(tmp_path, split_bytes):
-    path = tmp_path / "a.jsonl"
-    texts = [f"Text {i} é. It has two sentences." for i in range(30)]
-    path.write_text(
-        "".join(json.dumps({"id": 1, "text": t}, ensure_ascii=False) + "\n" for t in texts)
-    )
-    assert read(path, split_bytes) == [
-        [f"Text {i} é.", " It has two sentences."] for i in range(30)
-    ]
 
 
 def test_gzip_and_plain_are_alike(tmp_path):

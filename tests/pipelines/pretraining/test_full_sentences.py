@@ -1,7 +1,6 @@
 """Full sentences across documents."""
 
 import numpy as np
-import pytest
 
 from pipelines.pretraining import masking
 from pipelines.pretraining.makers.base import TokenizedDocuments
@@ -62,17 +61,3 @@ def test_a_sentence_that_is_too_long_is_cut():
     found = sequences(documents([2], [31], [3]))
     assert [len(row) - 2 for row in found] == [2, 14, 14, 7]
     assert found[-1] == [2, 35, 36, 37, 3, 38, 39, 40, 3]
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_every_token_is_there_once_in_order(seed):
-    rng = np.random.default_rng(seed)
-    data = documents(*(rng.integers(1, 20, rng.integers(1, 9)).tolist() for _ in range(40)))
-    found = sequences(data)
-    tokens = [token for row in found for token in row if token > 4]
-    assert tokens == data.ids.tolist()
-    assert max(map(len, found)) <= LENGTH
-    bounds = set(data.ids[data.sentence_starts[data.document_starts[1:-1]]].tolist())
-    for row in found:
-        inner = [row[i + 1] for i, token in enumerate(row[:-1]) if token == 3]
-        assert set(inner) <= bounds and bounds & set(row[2:]) == set(inner)

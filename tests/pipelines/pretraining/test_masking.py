@@ -31,23 +31,6 @@ def mask(data, seed=0, begins_word=None, **settings):
     return copy, masking.mask(copy, SPECIAL, begins_word, settings, rng)
 
 
-def test_sequences_are_laid_out_as_cls_a_sep_b_sep():
-    ids, plan, data = sequences(50)
-    for row, (a, a_length, b, b_length, _) in enumerate(plan):
-        expected = [2, *ids[a : a + a_length], 3, *ids[b : b + b_length], 3]
-        assert data.word_ids[row, : len(expected)].tolist() == expected
-        assert not data.word_ids[row, len(expected) :].any()
-        assert data.lengths[row] == len(expected)
-        assert data.a_lengths[row] == a_length + 2
-
-
-def test_without_b_there_is_one_segment():
-    plan = np.array([[0, 5, 0, 0, 0]])
-    data = segments.fill(np.arange(10, 20, dtype=np.int32), plan, 16, SPECIAL)
-    assert data.word_ids[0, :8].tolist() == [2, 10, 11, 12, 13, 14, 3, 0]
-    assert data.lengths[0] == data.a_lengths[0] == 7
-
-
 @pytest.mark.parametrize("shares", [(0.8, 0.1), (1.0, 0.0), (0.0, 1.0), (0.3, 0.2)])
 def test_masks_random_and_kept_tokens_have_their_shares(shares):
     _, _, data = sequences(8000)
@@ -93,13 +76,6 @@ def test_every_position_is_chosen_equally_often():
     inside = np.delete(counts[1:122], 60)
     assert inside.min() > 0.85 * inside.mean()
     assert inside.max() < 1.15 * inside.mean()
-
-
-def test_other_seeds_give_other_masks():
-    _, _, data = sequences(200)
-    first, again, other = (mask(data, seed=seed)[0].word_ids for seed in (1, 1, 2))
-    assert (first == again).all()
-    assert (first != other).any()
 
 
 def runs(chosen):

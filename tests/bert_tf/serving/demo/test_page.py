@@ -2,7 +2,6 @@
 
 import json
 import re
-import tomllib
 from pathlib import Path
 
 import pytest
@@ -131,21 +130,3 @@ def test_the_page_asks_its_own_server_only():
     text = page.render(manifests.make(*exported.make_tasks().values(), pretrained=True), "bert")
     html_elements.check_nothing_is_from_outside(text, asks="'self'")
     assert "innerHTML" not in text and "insertAdjacentHTML" not in text
-
-
-def test_the_same_manifest_gives_the_same_page():
-    manifest = manifests.make(manifests.classification("a", "b"))
-    assert page.render(manifest, "bert") == page.render(manifest, "bert")
-
-
-def test_packages_are_made_with_all_that_the_page_is_made_of():
-    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
-    (pattern,) = settings["package-data"]["bert_tf.serving.demo"]
-    there = {path.name for path in (ROOT / "bert_tf/serving/demo").glob(pattern)}
-    files = page.files()
-    own = {name for name in files.scripts if ":" not in name}
-    assert there == {files.body, *files.styles, *own}
-    packages = {name.removesuffix(":demo.js") for name in files.scripts if name not in own}
-    for pattern in settings["package-data"]["bert_tf.tasks"]:
-        there = {path.parent.name for path in (ROOT / "bert_tf/tasks").glob(pattern)}
-        assert {f"bert_tf.tasks.{name}" for name in there} == packages

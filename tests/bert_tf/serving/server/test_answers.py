@@ -176,28 +176,25 @@ class _Embedder(_Predictor):
         return {"embedding": np.ones([1, 2], np.float32)}, 7
 
 
-def test_a_model_named_in_a_body_is_the_newest_when_that_has_arrived(answerer):
+@pytest.mark.parametrize("moment", ["before the body arrives", "before the answer"])
+def test_a_model_named_in_a_body_may_be_replaced(answerer, moment):
     def replaced():
         _add(answerer, 2, _Embedder("text"))
         answerer.versions._known[1].state = VersionState.END
 
-    app = rest.make_app(answerer, Identity(), "127.0.0.1")
-    body = b'{"model": "bert", "input": "x"}'
-    assert asyncio.run(asgi.post(app, "/v1/embeddings", body, replaced))[0] == 200
-
-
-def test_a_model_named_in_a_body_may_be_replaced_before_it_answers(answerer):
     class Replaced(_Embedder):
         @property
         def manifest(self):
-            _add(answerer, 2, _Embedder("text"))
-            answerer.versions._known[1].state = VersionState.END
+            replaced()
             return _Embedder.manifest
 
-    answerer.versions._known[1].predictor = Replaced("text")
+    arrives = moment == "before the body arrives"
+    if not arrives:
+        answerer.versions._known[1].predictor = Replaced("text")
     app = rest.make_app(answerer, Identity(), "127.0.0.1")
     body = b'{"model": "bert", "input": "x"}'
-    assert asyncio.run(asgi.post(app, "/v1/embeddings", body, lambda: None))[0] == 200
+    meanwhile = replaced if arrives else lambda: None
+    assert asyncio.run(asgi.post(app, "/v1/embeddings", body, meanwhile))[0] == 200
 
 
 @pytest.mark.parametrize(("kind", "values"), [("DT_INT8", "int_val"), ("DT_HALF", "half_val")])

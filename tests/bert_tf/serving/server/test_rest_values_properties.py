@@ -13,13 +13,6 @@ from bert_tf.serving.server.faults import Fault, RefusalError
 from tests import strategies
 
 _NAMES = ("text_a", "text_b")
-_LEAVES = st.none() | st.booleans() | st.integers() | st.floats() | strategies.texts(2)
-_KEYS = st.sampled_from(["b64", "text", "inputs", "instances", "examples", "context", *_NAMES])
-_JSON = st.recursive(
-    _LEAVES,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_KEYS, inner, max_size=3),
-    max_leaves=12,
-)
 _CELLS = st.one_of(
     strategies.texts(2),
     st.binary(max_size=6),
@@ -72,25 +65,6 @@ def test_examples_hold_what_was_given(kinds, data):
             )
         else:
             assert list(stored) == [v.encode() if isinstance(v, str) else v for v in wanted]
-
-
-_ALIKE = st.one_of(*(st.lists(kind, max_size=3) for kind in (st.integers(), st.floats(), _JSON)))
-_EXAMPLES = st.dictionaries(_KEYS, _ALIKE, max_size=3).map(lambda row: {"examples": [row]})
-
-
-@given(st.dictionaries(_KEYS, _JSON, max_size=3) | _EXAMPLES)
-def test_any_request_is_understood_or_refused(body):
-    for names in (("text",), _NAMES):
-        try:
-            found = rest_values.inputs_of(body, names)
-        except RefusalError as error:
-            assert error.fault is Fault.INVALID and "\n" not in error.message
-        else:
-            assert isinstance(found, dict)
-    try:
-        rest_values.examples_of(body)
-    except RefusalError as error:
-        assert error.fault is Fault.INVALID and "\n" not in error.message
 
 
 @pytest.mark.parametrize("number", [2**63, -(2**63) - 1, 10**400])

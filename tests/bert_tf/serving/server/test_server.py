@@ -8,7 +8,6 @@ import socket
 import ssl
 import threading
 import time
-from pathlib import Path
 
 import grpc
 import numpy as np
@@ -145,52 +144,32 @@ def test_what_is_told_of_the_model(served):
     assert status == 200 and "<title>" in text and "fill_mask" in text
 
 
+def _asking(signature="mood", **body):
+    return json.dumps({"signature_name": signature, **body}).encode()
+
+
 @pytest.mark.parametrize(
     ("path", "body", "status", "words"),
     [
-        ("/v1/models/other:predict", b"{}", 404, "Unknown model 'other'"),
-        ("/v1/models/bert/versions/7:predict", b'{"instances": ["x"]}', 404, "Version 7"),
-        ("/v1/models/bert:predict", b'{"signature_name": "no"}', 404, "Unknown signature 'no'"),
-        ("/v1/models/bert:guess", b"{}", 404, "Methods are"),
-        ("/v1/models/bert:predict", None, 400, "Ask for predict by POST"),
-        ("/v1/models/bert/versions/7:stream", None, 400, "Ask for stream by POST"),
-        ("/v1/models/bert:predict", b"[1", 400, "is invalid"),
-        ("/v1/models/bert:predict", b"\xff", 400, "is invalid"),
-        ("/v1/models/bert:predict", b'{"signature_name": "mood"}', 400, 'either "instances"'),
-        (
-            "/v1/models/bert:classify",
-            b'{"signature_name": "mood", "examples": [{"text": "x"}]}',
-            400,
-            "is for predict",
-        ),
-        (
-            "/v1/models/bert:predict",
-            b'{"signature_name": "mood", "instances": [{"b64": "?"}]}',
-            400,
-            "with bytes in base64",
-        ),
-        (
-            "/v1/models/bert:predict",
-            b'{"signature_name": "mood", "instances": [1]}',
-            400,
-            "must be an array of string",
-        ),
-        (
-            "/v1/models/bert:predict",
-            b'{"signature_name": "same", "inputs": {"text_a": ["x"], "text_b": ["x", "y"]}}',
-            400,
-            "must have the same batch size",
-        ),
-        (
-            "/v1/models/bert:predict",
-            b'{"signature_name": "mood", "inputs": {"text": "' + b"long " * 500 + b'"}}',
-            400,
-            "is one text; give a batch",
-        ),
+        ("other:predict", b"{}", 404, "Unknown model 'other'"),
+        ("bert/versions/7:predict", b'{"instances": ["x"]}', 404, "Version 7"),
+        ("bert:predict", _asking("no"), 404, "Unknown signature 'no'"),
+        ("bert:guess", b"{}", 404, "Methods are"),
+        ("bert:predict", None, 400, "Ask for predict by POST"),
+        ("bert/versions/7:stream", None, 400, "Ask for stream by POST"),
+        ("bert:predict", b"[1", 400, "is invalid"),
+        ("bert:predict", b"\xff", 400, "is invalid"),
+        ("bert:predict", _asking(), 400, 'either "instances"'),
+        ("bert:classify", _asking(examples=[{"text": "x"}]), 400, "is for predict"),
+        ("bert:predict", _asking(instances=[{"b64": "?"}]), 400, "with bytes in base64"),
+        ("bert:predict", _asking(instances=[1]), 400, "must be an array of string"),
+        ("bert:predict", _asking("same", inputs={"text_a": ["x"], "text_b": ["x", "y"]}), 400,
+         "must have the same batch size"),
+        ("bert:predict", _asking(inputs={"text": "long " * 500}), 400, "is one text; give a batch"),
     ],
-)
+)  # fmt: skip
 def test_what_makes_no_sense_is_told_in_a_line(served, path, body, status, words):
-    served.check_refusal(path, body, status, words)
+    served.check_refusal(f"/v1/models/{path}", body, status, words)
 
 
 @pytest.mark.parametrize(
@@ -223,29 +202,26 @@ def test_a_tensor_that_claims_what_it_has_not_is_refused(served, tensor, words):
     assert len(raised.value.details().splitlines()) == 1
 
 
-def test_limits(serve):
-    server = serve("--max_rows=2", "--max_bytes=2000")
-    status, answer = _post(server, ":predict", {"signature_name": "mood", "instances": ["x"] * 3})
-    assert status == 413 and "at most 2 at once" in answer["error"]
-    status, answer = _post(server, ":predict", {"instances": ["x" * 3000]})
-    assert status == 413 and "2,000 bytes" in answer["error"]
-    with pytest.raises(InputError, match="at most 2 at once"):
-        client.connect(server.grpc).predict("mood", text=["x"] * 3)
-
-
-def test_a_token_is_asked_for(serve, tmp_path):
+def test_limits_and_a_token(serve, tmp_path):
     (tmp_path / "token").write_text("secret\n")
-    server = serve(f"--token_file={tmp_path}/token")
+    server = serve(f"--token_file={tmp_path}/token", "--max_rows=2", "--max_bytes=2000")
     assert server.get("/healthz")[0] == 200
     body = {"signature_name": "mood", "instances": ["x"]}
-    assert _post(server, ":predict", body)[0] == 401
-    assert _post(server, ":predict", body, Authorization="Bearer other")[0] == 401
-    assert _post(server, ":predict", body, Authorization="Bearer secret")[0] == 200
+    for given in ({}, {"Authorization": "Bearer other"}):
+        assert _post(server, ":predict", body, **given)[0] == 401
     with pytest.raises(InputError, match="bearer token"):
         client.connect(server.grpc).predict("mood", text=["x"])
+    known = {"Authorization": "Bearer secret"}
+    assert _post(server, ":predict", body, **known)[0] == 200
+    status, answer = _post(server, ":predict", body | {"instances": ["x"] * 3}, **known)
+    assert status == 413 and "at most 2 at once" in answer["error"]
+    status, answer = _post(server, ":predict", {"instances": ["x" * 3000]}, **known)
+    assert status == 413 and "2,000 bytes" in answer["error"]
     access = Access.of_files(f"{tmp_path}/token", None)
     for address in (server.grpc, server.rest):
         assert client.connect(address, access=access).predict("mood", text=["x"])
+    with pytest.raises(InputError, match="at most 2 at once"):
+        client.connect(server.grpc, access=access).predict("mood", text=["x"] * 3)
 
 
 def test_tls(serve, tmp_path):
@@ -278,6 +254,7 @@ def _wait_for(server, wanted):
         time.sleep(0.1)
 
 
+@pytest.mark.more
 def test_a_new_version_takes_over_while_requests_go_on(serve, tmp_path):
     server = serve("--poll_seconds=0.2")
     ask = client.connect(server.grpc).predict
@@ -306,27 +283,6 @@ def test_a_new_version_takes_over_while_requests_go_on(serve, tmp_path):
         thread.join()
     assert not failed
     assert _post(server, "/versions/1:predict", {"instances": ["x"]})[0] == 404
-
-
-def test_a_version_that_is_copied_slowly_is_served_when_it_is_whole(serve, two_tasks, tmp_path):
-    versions = tmp_path / "bert"
-    (versions / "99999999999999999999").mkdir()
-    (versions / "2").mkdir()  # the first thing that a copy makes
-    server = serve("--poll_seconds=0.2")
-    assert server.get("/v1/models/bert")[0] == 200
-    _wait_for(server, {"1": "AVAILABLE", "2": "END"})
-    there = sorted(path for path in Path(two_tasks).rglob("*") if path.is_file())
-    for path in there:
-        target = versions / "2" / path.relative_to(two_tasks)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        content = path.read_bytes()
-        for part in (content[: len(content) // 2], content):
-            target.write_bytes(part)
-            time.sleep(0.15)
-        assert server.get("/v1/models/bert/versions/1")[0] == 200
-    _wait_for(server, {"1": "END", "2": "AVAILABLE"})
-    assert _post(server, ":predict", {"signature_name": "mood", "instances": ["x"]})[0] == 200
-    assert server.stop().stderr.count("99999999999999999999") == 1
 
 
 def test_each_protocol_needs_a_port():

@@ -217,14 +217,6 @@ def test_the_newest_complete_version_is_found(two_tasks, tmp_path):
         newest_complete(folder)
 
 
-def test_a_damaged_version_leaves_the_one_before_there(tmp_path):
-    folder = _Folder(tmp_path)
-    folder.put(1)
-    assert folder.served() == {1}
-    folder.put(2, InputError("damaged"))
-    assert folder.served(polls=5) == {1}
-
-
 def test_an_error_of_a_file_system_is_told_and_tried_again(tmp_path, caplog):
     folder = _Folder(tmp_path)
     folder.put(1, OSError(5, "Input/output error"))
