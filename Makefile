@@ -1,5 +1,4 @@
 # bert-tf: raw text in, a pre-trained and fine-tuned BERT out. `make help` lists targets and variables.
-
 # Variables, given as `make TARGET NAME=value`; those of the environment do not count.
 CORPUS := ## Text to train on, files or globs; default: the built-in corpus
 VOCAB := ## A vocab.txt, or a folder with a vocabulary; default: learned; of convert: that of the model
@@ -60,7 +59,6 @@ OWN_VOCAB := $$TFRECORDS/$(if $(INIT)$(TEACHER),tokenizer,learned_vocab.txt)
 WHERE := --runner="$$RUNNER" $(call flag,--pipeline,PIPELINE)
 # The built-in recipe is fitted to the speed of the machine, unless steps are given.
 FITTED := : "$${MINUTES:=$(if $(STEPS)$(filter-out %/builtin.flags %/distillation.flags,$(RECIPE)),,4)}";
-
 .PHONY: $(shell sed -n 's/^\([a-z-]*\):.*\#\#.*/\1/p' $(firstword $(MAKEFILE_LIST)))
 help: ## List the targets and the variables
 	@awk -F ':.*## | *:= *| *## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 } \
@@ -91,10 +89,13 @@ pretrain distill: examples
 	@$(FITTED) $(BERT_TF) $@ --flagfile="$$RECIPE" --tfrecords="$$TFRECORDS" $(call flag,--model,MODEL) \
 		$(call flag,--init,INIT) $(call flag,--teacher,TEACHER) \
 		$(call flag,--steps,STEPS) $(call flag,--minutes,MINUTES) $(MORE)
-finetune: setup ## Fine-tune for a task: TASK=mrpc DATA=glue/MRPC INIT=model [MINUTES=] [ARGS=--seeds=1,2,3]
-	@recipe="recipes/$${TASK##*=}.flags"; case "$$TASK" in *,*) recipe= ;; esac; \
-	[ -e "$$recipe" ] || recipe=; $(BERT_TF) finetune --task="$$TASK" $${recipe:+"--flagfile=$$recipe"} \
-		--init="$$INIT" $(call flag,--data,DATA) $(call flag,--search_minutes,MINUTES) $(MORE)
+labelled: setup ## Write the built-in labelled texts (unless TASK and DATA name others)
+	@[ -n "$$TASK$$DATA" ] || { $(BERT_TF) make-labelled --output=tfrecords/packages; }
+finetune: labelled ## Fine-tune: [TASK=mrpc DATA=glue/MRPC] [INIT=savedmodels/pretrained] [ARGS=--seeds=1,2,3]
+	@recipe="recipes/$${TASK##*=}.flags"; case "$$TASK" in *,*) recipe= ;; esac; [ -e "$$recipe" ] || recipe=; \
+	$(BERT_TF) finetune $${recipe:+"--flagfile=$$recipe"} --task="$${TASK:-packages=classification}" \
+		--init="$${INIT:-savedmodels/pretrained}" $(call flag,--search_minutes,MINUTES) \
+		$(if $(TASK)$(DATA),$(call flag,--data,DATA),--data=tfrecords/packages) $(MORE)
 predict: ## Predict for a file: MODEL=savedmodels/finetuned/mrpc INPUT=test.tsv
 generate: ## Continue a text: MODEL=savedmodels/gpt PROMPT='The function' [ARGS='--temperature=0.8']
 embed: ## Write vectors of texts: MODEL=savedmodels/pretrained INPUT=texts.txt OUT=vectors.npy
@@ -124,7 +125,6 @@ docs: ## Build the documentation: build/docs/index.html
 	$(call install,$(VENV)-docs,docs/requirements.txt)
 	"$$VENV-docs/bin/sphinx-build" -W --keep-going -q -b html docs build/docs
 lint: develop ## Check style, format, directions of imports, and types
-	"$$VENV/bin/ruff" check . && "$$VENV/bin/ruff" format --check .
-	"$$VENV/bin/lint-imports" --no-cache && "$$VENV/bin/python" -m mypy
+	PATH="$$VENV/bin:$$PATH"; ruff check . && ruff format --check . && lint-imports --no-cache && mypy
 clean: setup ## Remove the examples in TFRECORDS, cached ones, and the pre-trained model in OUT
 	@$(BERT_TF) clean --tfrecords="$$TFRECORDS" $(call flag,--output,OUT)

@@ -9,6 +9,7 @@ from pipelines.common import command_line, flag_help, flag_types, stopping
 # The module of each command, and its summary.
 COMMANDS = {
     "make-corpus": ("pipelines.commands.make_corpus", "Write the built-in corpus"),
+    "make-labelled": ("pipelines.commands.make_labelled", "Write the built-in labelled texts"),
     "learn-vocabulary": ("pipelines.commands.learn_vocabulary", "Learn a vocabulary from a corpus"),
     "write-examples": ("pipelines.commands.write_examples", "Write pre-training examples"),
     "adopt-examples": ("pipelines.commands.adopt_examples", "Adopt TFRecords of other programs"),

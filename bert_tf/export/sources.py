@@ -221,7 +221,11 @@ def _read(name: str, folder: str) -> list[ModelSource]:
             raise InputError(
                 f"{folder}: has no task; export it as the pre-trained model: pretrained={folder}."
             )
-        return [source]
+        pairs = source.bundle.next_sentence()
+        if pairs is None:
+            return [source]
+        of_pairs = dataclasses.replace(source, bundle=pairs, guesses_words=False, generation=None)
+        return [source, _with_task(of_pairs, "next_sentence", "next_sentence")]
     if name == JOINT.join(heads):
         names = {head: head for head in heads}
     elif name in heads or len(heads) == 1:

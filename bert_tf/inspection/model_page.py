@@ -131,7 +131,10 @@ def _with_task(
     """
     bundle = source.bundle
     if not (bundle.tasks or task_name):
-        return None
+        pairs = bundle.next_sentence() if len(texts) == 2 else None
+        if pairs is None:
+            return None
+        bundle = pairs
     task = tasks.load(bundle.task(task_name), bundle.config.max_seq_length)
     inspection = _inspection_of(task)
     if inspection is None:

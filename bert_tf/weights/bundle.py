@@ -268,6 +268,22 @@ class Bundle:
             self, tasks=tuple({**task, "max_seq_length": length} for task in self.tasks)
         )
 
+    def next_sentence(self) -> "Bundle | None":
+        """The model with its pre-trained head on pairs as a task of its own; None: it has none.
+
+        The task tells whether a text follows another one or is random (paper, section 3.1).
+        """
+        if self.tasks or not self.has(NEXT_SENTENCE):
+            return None
+        name = NEXT_SENTENCE.rstrip("/")
+        task = tasks.make("pair", name, max_seq_length=self.config.max_seq_length)
+        task = dataclasses.replace(task, labels=("follows", "random"))
+        weights = {
+            f"{HEADS}{key}" if key.startswith(NEXT_SENTENCE) else key: value
+            for key, value in self.weights.items()
+        }
+        return dataclasses.replace(self, weights=weights, tasks=(task.describe(),))
+
     def task(self, name: str | None = None) -> Mapping[str, Any]:
         """The description of a task; without a name, of the only one.
 

@@ -13,7 +13,7 @@ import re
 import sysconfig
 import textwrap
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 from tqdm import tqdm
@@ -91,12 +91,11 @@ def write(
     Raises:
       InputError: no folder has a usable docstring.
     """
-    if roots is None:
-        paths = sysconfig.get_paths()
-        roots = [paths["stdlib"], *sorted({paths["purelib"], paths["platlib"]})]
     counts = {"documents": 0, "sentences": 0, "bytes": 0}
     with files.write_aside(path) as partial, files.gfile.GFile(partial, "wb") as file:
-        for document in itertools.islice(documents(roots, max_documents), max_documents):
+        for document in itertools.islice(
+            documents(roots or installed(), max_documents), max_documents
+        ):
             data = ("\n".join(document) + "\n\n").encode()
             file.write(data)
             counts["documents"] += 1
@@ -107,13 +106,19 @@ def write(
     return counts
 
 
+def installed() -> list[str]:
+    """The folders of the standard library and, after it, of the installed packages."""
+    paths = sysconfig.get_paths()
+    return [paths["stdlib"], *sorted({paths["purelib"], paths["platlib"]})]
+
+
 def documents(roots: Iterable[str], max_documents: int | None = None) -> Iterator[list[str]]:
     """Yields the sentences of each module, without paragraphs that appeared before."""
     seen: set[bytes] = set()
-    modules = list(
-        itertools.islice(_modules(roots), max_documents and _MODULES_PER_DOCUMENT * max_documents)
+    paths = list(
+        itertools.islice(modules(roots), max_documents and _MODULES_PER_DOCUMENT * max_documents)
     )
-    for paragraphs in _paragraphs_of_modules(modules):
+    for paragraphs in paragraphs_of_modules(paths):
         kept: list[str] = []
         duplicates = 0
         for paragraph in paragraphs:
@@ -128,7 +133,7 @@ def documents(roots: Iterable[str], max_documents: int | None = None) -> Iterato
             yield kept
 
 
-def _paragraphs_of_modules(paths: list[str]) -> Iterator[list[str]]:
+def paragraphs_of_modules(paths: list[str]) -> Iterator[list[str]]:
     """Yields the paragraphs of each file, in the order of the files, parsed on all cores."""
     starts = range(0, len(paths), _FILES_PER_TASK)
     tasks = [tuple(paths[start : start + _FILES_PER_TASK]) for start in starts]
@@ -148,15 +153,21 @@ def _paragraphs_of_task(paths: tuple[str, ...]) -> list[list[str]]:
     return [prose_paragraphs(path) for path in paths]
 
 
-def _modules(roots: Iterable[str]) -> Iterator[str]:
-    """Yields the sorted Python files below the roots, without tests."""
+def modules(roots: Iterable[str], others: Collection[str] = ()) -> Iterator[str]:
+    """Yields the sorted Python files below the roots, without tests.
+
+    Args:
+      roots: the folders.
+      others: further folders that may be within one of these, and do not belong to it.
+    """
     roots = list(roots)
     for root in roots:
         for folder, subfolders, names in os.walk(root):
             subfolders[:] = sorted(
                 name
                 for name in subfolders
-                if name not in _SKIPPED_FOLDERS and os.path.join(folder, name) not in roots
+                if name not in _SKIPPED_FOLDERS
+                and os.path.join(folder, name) not in (*roots, *others)
             )
             for name in sorted(names):
                 if name.endswith(".py") and not name.startswith("test_"):

@@ -265,3 +265,15 @@ def test_a_task_of_an_unknown_kind_names_its_file(tmp_path):
         match=r"tasks\.json: .* of the kind 'clasification'; of classification there are",
     ):
         weights.read(str(tmp_path))
+
+
+def test_the_head_on_pairs_is_a_task():
+    model = make_bundle()
+    pairs = model.next_sentence()
+    assert pairs.task()["labels"] == ["follows", "random"] and pairs.next_sentence() is None
+    inputs = model.tokenizer()(["the layer", "a mask"], ["a token", "the layer"])
+    pooled = model.encoder()(inputs)["pooled_output"]
+    kernel, bias = (model.weights[f"next_sentence/{name}"] for name in ("kernel", "bias"))
+    found = pairs.task_model()(inputs)["next_sentence"]
+    np.testing.assert_allclose(found, pooled @ kernel + bias, atol=1e-5)
+    assert make_bundle(drop=(bundle.NEXT_SENTENCE,)).next_sentence() is None
