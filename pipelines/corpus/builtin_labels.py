@@ -13,11 +13,12 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from pipelines.common import files, locks
+from pipelines.common import files, json_files
 from pipelines.corpus import builtin
 
 FILES = {"train.tsv": 0.8, "dev.tsv": 0.1, "test.tsv": 0.1}  # and their fractions
 _ENDS = dict(zip(FILES, itertools.accumulate(FILES.values()), strict=True)) | {"test.tsv": 1.0}
+_MANIFEST = "manifest.json"
 _CLASSES = 8
 _TEXTS = 500  # of a class, at most
 _MODULES = 300  # of a class, that are read
@@ -33,7 +34,7 @@ class _Module(NamedTuple):
 def make(
     folder: str, roots: Mapping[str, str] | None = None, texts: int = _TEXTS
 ) -> dict[str, int] | None:
-    """Writes FILES, tables with the columns text and label.
+    """Writes a folder with FILES, tables with the columns text and label; it appears when complete.
 
     Args:
       folder: where to write.
@@ -42,24 +43,24 @@ def make(
       texts: of a class, at most.
 
     Returns:
-      The number of texts of each file, or None if the last file exists already.
+      The number of texts of each file, or None if the folder exists already.
 
     Raises:
-      InputError: another process writes there.
+      InputError: something else has its name, or another process writes it.
     """
-    *_, last = FILES
-    with locks.held(folder):
-        if files.gfile.exists(f"{folder}/{last}"):
-            return None
+    if files.gfile.exists(f"{folder}/{_MANIFEST}"):
+        return None
+    with files.folder_aside(folder) as partial:
         found = _texts_by_class(_modules_by_class(roots or _installed()))
-        counts = {}
+        counts: dict[str, int] = {}
         for name, fraction in FILES.items():
             # Equally many of each class: as many as the smallest has.
             count = min(round(fraction * texts), *(len(each[name]) for each in found.values()))
             rows = [(text, label) for label, each in found.items() for text in each[name][:count]]
             lines = sorted((f"{text}\t{label}\n" for text, label in rows), key=_hash)
-            files.write_text(f"{folder}/{name}", "text\tlabel\n" + "".join(lines))
+            files.write_text(f"{partial}/{name}", "text\tlabel\n" + "".join(lines))
             counts[name] = len(rows)
+        json_files.write(f"{partial}/{_MANIFEST}", {"made_by": "make-labelled", "texts": counts})
         return counts
 
 

@@ -6,13 +6,14 @@ from tests import commands
 
 _COMMANDS = {
     "make-corpus": (),
+    "make-labelled": (),
     "pretrain": ("--tfrecords=none",),
     "distill": ("--tfrecords=none", "--teacher=none"),
     "finetune": ("--task=mrpc", "--data=none", "--init=none"),
     "train-embeddings": ("--train=none", "--init=none"),
     "experiments": ("--corpus=none",),
     "predict": ("--model=none", "--input=none"),
-    "embed": ("--model=none", "--input=none", "--format=npy"),
+    "embed": ("--model=none", "--input=none"),
     "features": ("--model=none", "--input=none"),
     "inspect": ("--model=none", "--sentence=Text"),
     "extend-vocabulary": ("--model=none", "--words=none"),
