@@ -15,7 +15,7 @@ import tensorflow as tf
 
 from bert_tf.models import orders
 from bert_tf.models.base_encoder import Encoder
-from bert_tf.models.heads import SentenceHead, TaskHead, VocabularyHead
+from bert_tf.models.heads import DenseSentenceHead, SentenceHead, TaskHead, VocabularyHead
 from pipelines.tokenizers import packing
 from pipelines.tokenizers.base import Tokenizer
 from pipelines.tokenizers.packing import MODEL_INPUTS, Packed
@@ -173,7 +173,7 @@ class ServedModel:
         self,
         tokenizer: Tokenizer,
         encoder: Encoder,
-        head: TaskHead | VocabularyHead | SentenceHead | None = None,
+        head: TaskHead | VocabularyHead | SentenceHead | DenseSentenceHead | None = None,
         portable: bool = False,
     ):
         self.tokenizer = tokenizer

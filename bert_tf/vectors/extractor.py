@@ -109,7 +109,8 @@ class FeatureExtractor:
         self.settings = dataclasses.replace(
             settings, layers=chosen, max_seq_length=self.max_seq_length
         )
-        width = source.bundle.config.hidden_size
+        self._dense = models.dense(source) if settings.dense else tf.identity
+        width = settings.dense or source.bundle.config.hidden_size
         self.shape = _shape(settings.combine, len(self.layers), width)
         self.model = models.checksums(source)
         self._tokenizer = source.bundle.tokenizer()
@@ -201,7 +202,7 @@ class FeatureExtractor:
             chosen = [outputs["pooled_output"]]
         else:
             pool = pooling.PLAIN[Pooling(self.settings.pooling or Pooling.MEAN)]
-            chosen = [pool(layers[layer], mask) for layer in self.layers]
+            chosen = [self._dense(pool(layers[layer], mask)) for layer in self.layers]
         found = self._combined(tf.stack([tf.cast(layer, tf.float32) for layer in chosen], 1))
         if self.settings.normalize:
             found /= tf.maximum(tf.norm(found, axis=-1, keepdims=True), MIN_NORM)

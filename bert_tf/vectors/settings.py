@@ -88,6 +88,8 @@ class FeatureSettings(Settings):
     precision: Annotated[str, choice(("float32", "bfloat16")), Group.MACHINE] = "float32"
     # Whether to divide each vector by its length (L2); None: as the model does.
     normalize: bool | None = None
+    # Width of the dense layer that vectors of texts pass, of a model that was trained with one.
+    dense: int = 0
 
     def check(self) -> None:
         """Raises InputError if a value is out of range, or weights do not match the combination."""
@@ -107,8 +109,9 @@ class FeatureSettings(Settings):
             del found["word_pooling"]
         if self.unit != Unit.TEXT:
             del found["pooling"]
-        if not self.normalize:
-            del found["normalize"]
+        for name in ("normalize", "dense"):
+            if not found[name]:
+                del found[name]
         return found
 
     @classmethod

@@ -78,16 +78,25 @@ class Embedding(SequencesTask):
     described: ClassVar[tuple[str, ...]] = ("form", "dimensions", "normalize")
     feature_fields: ClassVar[tuple[str, ...]] = ("form",)
     main_metric = "score"
-    units = 0
     reads_pooled = False
 
     form: Form = Form.PAIRS
     dimensions: tuple[int, ...] = ()
     normalize: bool = True
 
+    @property
+    def units(self) -> int:
+        """Width of the vectors, if a dense layer decides it; else 0."""
+        return self.head.dense_width
+
     def begin_with(self, known: Iterable[Task]) -> Self:
         """Vectors are made as those of a model that was trained to make some."""
         same = next((task for task in known if isinstance(task, Embedding)), self)
+        if same.units and same.name != self.name:
+            raise InputError(
+                f"{self.name}: the model's dense layer is that of its task {same.name}, which is "
+                f"trained under this name only: --task={same.name}=embedding."
+            )
         return dataclasses.replace(self, head=same.head, normalize=same.normalize)
 
     def fit(self, examples: Examples) -> Self:

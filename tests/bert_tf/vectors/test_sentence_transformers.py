@@ -9,6 +9,8 @@ import subprocess
 
 import numpy as np
 import pytest
+import safetensors.numpy
+import scipy.special
 
 from bert_tf import tasks, weights
 from bert_tf.export import portable, saved_model, sources
@@ -18,10 +20,14 @@ from bert_tf.models.head_config import Pooling
 from bert_tf.serving.plan import Precision
 from bert_tf.serving.predictor import Predictor
 from bert_tf.serving.reduced_precision import ScoreCheck
+from bert_tf.vectors import neighbours, run
+from bert_tf.vectors.settings import EmbeddingSettings
 from bert_tf.weights.bundle import Bundle
 from bert_tf.weights.formats import Format
 from bert_tf.weights.huggingface import sentence_transformers
 from pipelines.common.errors import InputError
+from pipelines.labelled.schema import TextExample
+from pipelines.labelled.text_files import TextFile
 from pipelines.tokenizers.bpe_vocabulary import (
     BYTE_LETTERS,
     SPECIAL_TOKENS,
@@ -29,6 +35,20 @@ from pipelines.tokenizers.bpe_vocabulary import (
 )
 from tests.bert_tf import labelled_data
 from tests.bert_tf.vectors.encoded import TEXTS, make
+
+
+def _write_dense(folder, act="activation.Tanh", bias=True, width=12):
+    rng = np.random.default_rng(5)
+    arrays = {"linear.weight": rng.normal(size=(width, 32)), "linear.bias": rng.normal(size=width)}
+    if not bias:
+        del arrays["linear.bias"]
+    folder.mkdir(exist_ok=True)
+    values = {"in_features": 32, "out_features": width, "bias": bias}
+    values |= {"activation_function": f"torch.nn.modules.{act}"}
+    (folder / "config.json").write_text(json.dumps(values))
+    arrays = {name: array.astype(np.float32) for name, array in arrays.items()}
+    safetensors.numpy.save_file(arrays, folder / "model.safetensors", {"format": "pt"})
+    return arrays
 
 
 @pytest.fixture
@@ -66,6 +86,8 @@ def sentence_model(folders, tmp_path):
             values = json.dumps({"max_seq_length": length})
             (folder / "sentence_bert_config.json").write_text(values)
         (folder / "1_Pooling/config.json").write_text(json.dumps(modes))
+        if "Dense" in modules:
+            _write_dense(folder / "Dense")
         values = {"prompts": {"query": "query: "}, "default_prompt_name": None, **(others or {})}
         (folder / "config_sentence_transformers.json").write_text(json.dumps(values))
         return str(folder)
@@ -132,7 +154,8 @@ def test_damaged_files_are_reported(sentence_model, name, content, message):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"modules": ("Transformer", "Pooling", "Dense")}, "modules.json: .*Pooling, Dense;"),
+        ({"modules": ("Transformer", "Pooling", "CNN")}, "modules.json: .*Pooling, CNN;"),
+        ({"modules": ("Transformer", "Pooling", "Normalize", "Dense")}, "Normalize, Dense;"),
         ({"others": {"default_prompt_name": "query"}}, "default_prompt_name is 'query'; it"),
         ({"others": {"truncate_dim": 8}}, "truncate_dim is 8; it is not supp"),
         ({"others": {"model_type": "SparseEncoder"}}, "model_type is 'SparseEncoder'; only"),
@@ -159,6 +182,89 @@ def test_code_of_the_folder_is_refused_and_prompts_are_named(sentence_model, cap
         make(folder)
 
 
+_ACTIVATIONS = {
+    "activation.Tanh": np.tanh,
+    "linear.Identity": lambda x: x,
+    "activation.ReLU": lambda x: np.maximum(x, 0),
+    "activation.GELU": lambda x: x * scipy.special.ndtr(x),
+}
+
+
+@pytest.mark.parametrize("act", _ACTIVATIONS)
+def test_a_dense_layer_follows_the_pooling(sentence_model, act):
+    folder = sentence_model(modules=DENSE)
+    plain = make(folder, pooling="mean")
+    assert plain.width == 32
+    for bias in (True, False):
+        arrays = _write_dense(pathlib.Path(folder, "Dense"), act, bias)
+        wanted = plain(TEXTS) @ arrays["linear.weight"].T + arrays.get("linear.bias", 0)
+        embedder = make(folder)
+        assert embedder.width == 12 and embedder.settings.dense == 12
+        np.testing.assert_allclose(embedder(TEXTS), _ACTIVATIONS[act](wanted), atol=1e-5)
+    with pytest.raises(InputError, match="--layers: the dense layer .* choose --pooling"):
+        make(folder, layers=(-2,))
+
+
+def test_neighbours_of_vectors_of_a_dense_layer(sentence_model, tmp_path):
+    folder, output = sentence_model(modules=DENSE), f"{tmp_path}/vectors.npy"
+    (tmp_path / "texts.txt").write_text("\n".join(TEXTS))
+    run.write(folder, TextFile(f"{tmp_path}/texts.txt", {}), output, EmbeddingSettings())
+    query = [TextExample("", "", TEXTS[1])]
+    (found,) = neighbours.find(folder, output, query, 1)
+    assert found.found[0].id == "1" and found.found[0].similarity == pytest.approx(1)
+    _write_dense(pathlib.Path(folder, "Dense"), "linear.Identity")
+    with pytest.raises(InputError, match="are of another model"):
+        next(neighbours.find(folder, output, query, 1))
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"in_features": 31}, "in_features is 31, but the encoder's width is 32"),
+        ({"out_features": 13}, r"linear.weight has the shape \[12, 32\]; .* \[13, 32\]"),
+        ({"use_residual": True}, "use_residual is True; only False is supported"),
+        ({"activation_function": "torch.nn.modules.activation.SiLU"}, "SiLU'; known are"),
+        ({"module_input_name": "token_embeddings"}, "only 'sentence_embedding' is supported"),
+    ],
+)
+def test_other_dense_layers_are_reported(sentence_model, values, message):
+    folder = sentence_model(modules=DENSE)
+    _change(f"{folder}/Dense/config.json", **values)
+    with pytest.raises(InputError, match=message):
+        weights.read(folder)
+        make(folder)
+
+
+def test_a_dense_layer_in_a_pickle_is_never_loaded(sentence_model):
+    folder = pathlib.Path(sentence_model(modules=DENSE))
+    (folder / "Dense/model.safetensors").rename(folder / "Dense/pytorch_model.bin")
+    with pytest.raises(InputError, match=r"Dense: has no model.safetensors; .* is a pickle"):
+        weights.read(str(folder))
+
+
+def test_a_dense_layer_is_trained_further_and_written_back(sentence_model, tmp_path):
+    folder = sentence_model(modules=DENSE)
+    first = _write_dense(pathlib.Path(folder, "Dense"))["linear.weight"].T
+
+    def write_classes(place):
+        rows = [[text, text[0]] for text in ("one", "off", "two", "ten")]
+        for split in ("train", "dev"):
+            labelled_data.write_rows(place / f"{split}.tsv", rows, ["text", "label"])
+        return str(place)
+
+    for write in (_write_pairs, write_classes):
+        where = tmp_path / write.__name__
+        where.mkdir()
+        _, output = labelled_data.tune(where, folder, "embedding", write, epochs=1.0, batch_size=4)
+        trained = weights.read(output)
+        kernel = trained.weights["heads/embedding/kernel"]
+        assert 0 < np.abs(kernel - first).max() < 0.1
+        weights.write(trained, f"{where}/back", Format.HUGGINGFACE)
+        arrays = safetensors.numpy.load_file(f"{where}/back/2_Dense/model.safetensors")
+        np.testing.assert_array_equal(arrays["linear.weight"], kernel.T)
+        np.testing.assert_array_equal(make(f"{where}/back")(TEXTS), make(output)(TEXTS))
+
+
 # Prints the vectors that sentence-transformers makes with the models of some folders.
 _PEER = """
 import json, sys
@@ -169,7 +275,7 @@ print(json.dumps([SentenceTransformer(f).encode(texts).tolist() for f in sys.arg
 
 
 @pytest.mark.slow
-def test_vectors_are_those_of_sentence_transformers(sentence_model):
+def test_vectors_are_those_of_sentence_transformers(sentence_model, tmp_path):
     python = os.environ.get("PEER_PYTHON")
     if not python:
         pytest.skip("PEER_PYTHON names no Python with sentence-transformers; make test-all sets it")
@@ -177,7 +283,10 @@ def test_vectors_are_those_of_sentence_transformers(sentence_model):
         sentence_model("cls_token", ("Transformer", "Pooling", "Normalize")),
         sentence_model("max_tokens", length=8),
         sentence_model("mean", length=9, new=True),
+        sentence_model("mean", DENSE),
     ]
+    weights.write(weights.read(made[-1]), f"{tmp_path}/again", Format.HUGGINGFACE)
+    made.append(f"{tmp_path}/again")
     command = [python, "-c", _PEER, json.dumps(TEXTS), *made]
     wanted = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
     for folder, vectors in zip(made, wanted, strict=True):
@@ -234,7 +343,10 @@ def test_byte_level_texts_are_stripped_as_the_version_did(tmp_path, version):
         )
 
 
+DENSE = ("Transformer", "Pooling", "Dense")
 MADE = [
+    ({"modules": DENSE}, (Pooling.MEAN, False, 48)),
+    ({"pooling": "cls_token", "modules": (*DENSE, "Normalize")}, (Pooling.CLS, True, 48)),
     ({"pooling": "cls_token", "length": 9}, (Pooling.CLS, False, 9)),
     ({"pooling": "max", "modules": ("Transformer", "Pooling", "Normalize"), "new": True}, (Pooling.MAX, True, 48)),
 ]  # fmt: skip
@@ -319,6 +431,6 @@ def test_int8_is_scored_on_pairs(sentence_model, tmp_path):
 
 
 def test_a_model_that_cannot_be_reproduced_is_read_as_an_encoder(sentence_model, caplog):
-    folder = sentence_model(modules=("Transformer", "Pooling", "Dense"))
+    folder = sentence_model(modules=("Transformer", "Pooling", "CNN"))
     assert weights.read(folder).tasks == ()
-    assert "Pooling, Dense; " in caplog.text and "The encoder alone is read." in caplog.text
+    assert "Pooling, CNN; " in caplog.text and "The encoder alone is read." in caplog.text
