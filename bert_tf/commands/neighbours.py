@@ -32,6 +32,7 @@ def main(
     count: Count = 10,
     rerank: Path | None = None,
     index: bool = False,
+    prompt: str | None = None,
     json: bool = False,
     table: TextTable,
 ) -> None:
@@ -48,6 +49,8 @@ def main(
         given: none.
       index: Search an index of faiss beside the vectors, which is made once: faster for many
         queries, and may miss some neighbours.
+      prompt: Name of the prompt of the model that begins each query. Not given: that of the
+        vectors.
       json: Print a line of JSON for each query.
     """
     if bool(query) == bool(queries):
@@ -65,7 +68,7 @@ def main(
         from bert_tf.serving import reranking
 
         reranker = reranking.load(rerank)
-    for found in neighbours.find(model, vectors, texts, count, index):
+    for found in neighbours.find(model, vectors, texts, count, index, prompt):
         nearest = found if reranker is None else neighbours.ordered(found, reranker)
         (_show_json if json else _show)(nearest)
 

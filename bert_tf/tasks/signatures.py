@@ -121,11 +121,13 @@ class PlainTexts:
       names: the text input, or the two of a pair.
       max_seq_length: tokens of a sequence.
       excluded: texts that contain this need the graph; "" excludes none.
+      prefix: begins each text.
     """
 
     names: tuple[str, ...]
     max_seq_length: int
     excluded: str = ""
+    prefix: str = ""
 
 
 @dataclasses.dataclass(frozen=True)

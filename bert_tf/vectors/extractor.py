@@ -170,6 +170,13 @@ class FeatureExtractor:
             segments = self._tokenizer.types(2)
             self._encoder.config.check_segments(segments, "the text")
         unit = Unit(self.settings.unit)
+        if prefix := self.settings.prefix:
+            examples = [
+                dataclasses.replace(each, text_a=prefix + each.text_a)
+                if isinstance(each, TextExample)
+                else each
+                for each in examples
+            ]
         texts = tokenized.tokenize(self._tokenizer, examples, self.max_seq_length, unit)
         values = self.compute(texts, progress)
         return FeatureBlock(values, texts.unit_splits, texts.units, texts.uncut)

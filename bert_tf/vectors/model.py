@@ -88,6 +88,10 @@ def complete(source: ModelSource, settings: SettingsT) -> SettingsT:
     trained = None
     if settings.pooling is None and settings.unit == Unit.TEXT:
         trained = _trained_task(source.bundle)
+    if settings.prefix is None:
+        default = trained.prefix if trained else ""
+        prefix = default if settings.prompt is None else prompt(source, settings.prompt)
+        settings = dataclasses.replace(settings, prefix=prefix)
     if trained is None:
         return dataclasses.replace(
             settings,
@@ -104,6 +108,17 @@ def complete(source: ModelSource, settings: SettingsT) -> SettingsT:
     )
     found.check()
     return found
+
+
+def prompt(source: ModelSource, name: str) -> str:
+    """A prompt of a model; an InputError if the model does not have it."""
+    trained = _trained_task(source.bundle)
+    prompts = trained.prompts if trained else {}
+    if name not in prompts:
+        raise InputError(
+            f"--prompt={name}: {source.folder} has the prompts {', '.join(prompts) or '(none)'}."
+        )
+    return prompts[name]
 
 
 def _trained_task(bundle: Bundle) -> "Embedding | None":

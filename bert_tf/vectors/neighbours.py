@@ -1,5 +1,6 @@
 """Nearest neighbours of texts among the vectors of a file, by cosine similarity."""
 
+import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -39,6 +40,7 @@ def find(
     queries: Iterable[TextExample],
     count: int,
     indexed: bool = False,
+    prompt: str | None = None,
 ) -> Iterator[Neighbours]:
     """Yields the nearest neighbours of each query.
 
@@ -50,6 +52,7 @@ def find(
       queries: texts, or pairs of texts.
       count: maximum number of neighbours.
       indexed: whether to search a `VectorIndex`, which may miss some.
+      prompt: name of the prompt of the model that begins each query; None: that of the vectors.
 
     Raises:
       InputError: the vectors are of another model, or damaged; or there can be no index.
@@ -61,7 +64,10 @@ def find(
             f"{path}: its vectors are of another model than {model}; name the model that they were "
             "made with."
         )
-    embedder = Embedder(source, vectors.settings)
+    settings = vectors.settings
+    if prompt is not None:
+        settings = dataclasses.replace(settings, prefix=models.prompt(source, prompt))
+    embedder = Embedder(source, settings)
     index = VectorIndex(vectors) if indexed else None
     for block in text_files.blocks(queries):
         asked = embedder([query.text_a for query in block], [query.text_b for query in block])

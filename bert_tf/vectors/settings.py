@@ -90,6 +90,10 @@ class FeatureSettings(Settings):
     normalize: bool | None = None
     # Width of the dense layer that vectors of texts pass, of a model that was trained with one.
     dense: int = 0
+    # Name of the prompt of the model that begins each text as a whole, and its text; None: as the
+    # model does.
+    prompt: str | None = None
+    prefix: str | None = None
 
     def check(self) -> None:
         """Raises InputError if a value is out of range, or weights do not match the combination."""
@@ -109,7 +113,7 @@ class FeatureSettings(Settings):
             del found["word_pooling"]
         if self.unit != Unit.TEXT:
             del found["pooling"]
-        for name in ("normalize", "dense"):
+        for name in ("normalize", "dense", "prompt", "prefix"):
             if not found[name]:
                 del found[name]
         return found
@@ -141,10 +145,13 @@ class EmbeddingSettings(FeatureSettings):
       normalize: Divide each vector by its length (L2), so that dot products are cosine
         similarities. Not given: as the model does that was trained to make vectors, if there is no
         --pooling; no others are divided.
+      prompt: Name of the prompt of the model that begins each text (the first one of a pair). Not
+        given: its default prompt, if it has one and there is no --pooling.
     """
 
     layers: tuple[int, ...] = (-1,)
     normalize: bool | None = None
+    prompt: str | None = None
     unit: Unit = dataclasses.field(default=Unit.TEXT, init=False)
     word_pooling: WordPooling = dataclasses.field(default=WordPooling.FIRST, init=False)
     layer_weights: tuple[float, ...] | None = dataclasses.field(default=None, init=False)

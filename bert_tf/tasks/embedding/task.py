@@ -71,11 +71,18 @@ class Embedding(SequencesTask):
       dimensions: the first numbers of a vector that must do as vectors, too (Kusupati et al. 2022,
         arXiv 2205.13147); empty: only all of them.
       normalize: whether the vectors of exports have length 1, as those of predictions do.
+      prompts: texts that may begin a text, by name. Training and `predict` add none, as
+        sentence-transformers does in training.
+      default_prompt: name of the prompt that vectors are made with if none is named; "": none.
     """
 
     shape: ClassVar[str] = "embedding"
     own_head: ClassVar[bool] = False
-    described: ClassVar[tuple[str, ...]] = ("form", "dimensions", "normalize")
+    described: ClassVar[tuple[str, ...]] = (
+        *("form", "dimensions", "normalize", "prompts", "default_prompt"),
+    )
+    # What decides the vectors of a text, apart from weights and tokens.
+    vector_fields: ClassVar[tuple[str, ...]] = ("head", "normalize", "prompts", "default_prompt")
     feature_fields: ClassVar[tuple[str, ...]] = ("form",)
     main_metric = "score"
     reads_pooled = False
@@ -83,6 +90,13 @@ class Embedding(SequencesTask):
     form: Form = Form.PAIRS
     dimensions: tuple[int, ...] = ()
     normalize: bool = True
+    prompts: dict[str, str] = dataclasses.field(default_factory=dict, hash=False)
+    default_prompt: str = ""
+
+    @property
+    def prefix(self) -> str:
+        """The default prompt; empty if there is none."""
+        return self.prompts.get(self.default_prompt, "")
 
     @property
     def units(self) -> int:
@@ -97,7 +111,7 @@ class Embedding(SequencesTask):
                 f"{self.name}: the model's dense layer is that of its task {same.name}, which is "
                 f"trained under this name only: --task={same.name}=embedding."
             )
-        return dataclasses.replace(self, head=same.head, normalize=same.normalize)
+        return dataclasses.replace(self, **{x: getattr(same, x) for x in self.vector_fields})
 
     def fit(self, examples: Examples) -> Self:
         """Finds the form of the examples, and of their labels."""
@@ -192,29 +206,41 @@ class Embedding(SequencesTask):
         return losses.ranking(vectors, batch["labels"], batch["weights"])
 
     def signatures(self, model: ServedModel) -> list[Signature]:
-        """`<task>` of raw text, and `<task>_ids` of token ids."""
+        """`<task>` of raw text, and `<task>_ids` of token ids.
 
-        def pack(inputs: Tensors) -> Prepared:
-            tokens = model.tokenizer.functions.tokenize(inputs["text"])
-            packed = packing.pack(model.tokenizer, tokens, None, self.max_seq_length)
-            return Prepared(model.padded(packed), {})
+        With a default prompt, also `<task>_unprompted` of texts that are taken as they are.
+        """
 
         def finish(results: Sequence[Any], state: Tensors) -> dict[str, Any]:
             found = signatures.normalized(results[0]) if self.normalize else results[0]
             return {"embedding": found}
 
-        return [
-            Signature(
-                self.name,
+        def of_text(name: str, prefix: str) -> Signature:
+            def pack(inputs: Tensors) -> Prepared:
+                texts = tf.strings.join([prefix, inputs["text"]]) if prefix else inputs["text"]
+                tokens = model.tokenizer.functions.tokenize(texts)
+                packed = packing.pack(model.tokenizer, tokens, None, self.max_seq_length)
+                return Prepared(model.padded(packed), {})
+
+            return Signature(
+                name,
                 signatures.text_specs("text"),
                 {"text": ["A sentence to warm up with."]},
                 pack,
                 model.logits,
                 finish,
-                plain=PlainTexts(("text",), self.max_seq_length),
-            ),
-            model.ids_signature(self.name, finish, pair=False),
-        ]
+                plain=PlainTexts(("text",), self.max_seq_length, prefix=prefix),
+            )
+
+        ids = model.ids_signature(self.name, finish, pair=False)
+        if not self.prefix:
+            return [of_text(self.name, ""), ids]
+        return [of_text(self.name, self.prefix), of_text(self.request_signature, ""), ids]
+
+    @property
+    def request_signature(self) -> str:
+        """Name of the signature that adds no prompt."""
+        return f"{self.name}_unprompted" if self.prefix else self.name
 
     def requests(self, examples: Examples) -> dict[str, Any]:
         """All texts, one after the other."""

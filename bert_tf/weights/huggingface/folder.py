@@ -4,7 +4,7 @@ import dataclasses
 import shutil
 import tempfile
 from collections.abc import Mapping
-from typing import Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 import ml_dtypes
 import numpy as np
@@ -35,6 +35,9 @@ from pipelines.common import files, json_files
 from pipelines.common.errors import InputError
 from pipelines.tokenizers.bpe_vocabulary import ADDED, BPEVocabulary
 from pipelines.tokenizers.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from bert_tf.tasks.embedding.task import Embedding
 
 WEIGHTS = "model.safetensors"
 INDEX = "model.safetensors.index.json"
@@ -224,10 +227,12 @@ def _with_pooling(model: Bundle) -> Bundle:
     if not model.tasks:
         dense = _read_dense(theirs, model.config, model.place)
         return dataclasses.replace(model, tasks=(theirs,), weights=model.weights | dense)
-    ours, other = (tasks.load(task, model.config.max_seq_length) for task in (model.task(), theirs))
-    if (ours.head, ours.max_seq_length, model.task().get("normalize", True)) != (
-        *(other.head, other.max_seq_length, theirs["normalize"]),
-    ):
+    ours, other = (
+        cast("Embedding", tasks.load(task, model.config.max_seq_length))
+        for task in (model.task(), theirs)
+    )
+    fields = ("max_seq_length", *ours.vector_fields)
+    if any(getattr(ours, field) != getattr(other, field) for field in fields):
         raise InputError(
             f"{model.place}: {own.TASKS} and the files of sentence-transformers make different "
             f"vectors; remove {own.TASKS} if the model was trained on with another program."

@@ -54,9 +54,8 @@ _LENGTH_KEYS = Keys(
     },
 )
 _POOLING_KEYS = Keys(
-    frozenset(["pooling_mode"]),
-    # No prompt is added here.
-    frozenset(["word_embedding_dimension", "embedding_dimension", "include_prompt"]),
+    frozenset(["pooling_mode", "include_prompt"]),
+    frozenset(["word_embedding_dimension", "embedding_dimension"]),
 )
 _DENSE_KEYS = Keys(
     frozenset(["in_features", "out_features", "bias", "activation_function"]),
@@ -76,10 +75,9 @@ _NORMALIZE_KEYS = Keys(
     only=dict.fromkeys(("module_input_name", "module_output_name"), ("sentence_embedding",)),
 )
 _CONFIG_KEYS = Keys(
-    frozenset(["prompts", "similarity_fn_name", "activation_fn"]),
+    frozenset(["prompts", "default_prompt_name", "similarity_fn_name", "activation_fn"]),
     frozenset(["__version__", "requirements"]),
     {
-        "default_prompt_name": (),
         "truncate_dim": (),
         "model_type": (False, "SentenceTransformer"),
     },
@@ -100,8 +98,15 @@ class _Tokenizer(TypedDict):
     model_max_length: NotRequired[int | float | None]
 
 
+class _ConfigFile(TypedDict):
+    prompts: NotRequired[dict[str, str | None] | None]
+    default_prompt_name: NotRequired[str | None]
+    similarity_fn_name: NotRequired[str | None]
+
+
 class _PoolingFile(TypedDict):
     pooling_mode: NotRequired[str | list[str]]
+    include_prompt: NotRequired[bool]
 
 
 class _DenseFile(TypedDict):
@@ -193,15 +198,15 @@ def read(model: Bundle) -> dict[str, Any] | None:
             "after them a Dense, a Normalize, or both in this order."
         )
     normalize = "Normalize" in names
-    _check_config(f"{top}/{CONFIG}", normalize)
+    described = _read_config(f"{top}/{CONFIG}", normalize)
     places = {
         name: files.inside(top, f"{module['path']}/config.json", path)
-        for name, module in zip(names, modules, strict=True)
+        for name, module in zip(names[1:], modules[1:], strict=True)
     }
     if normalize:
         place = places["Normalize"]
         _NORMALIZE_KEYS.check(json_files.read_optional(place, dict[str, Any]), place)
-    head = HeadConfig(pooling=_read_pooling(places["Pooling"]))
+    head = HeadConfig(pooling=_read_pooling(places["Pooling"], any(described["prompts"].values())))
     if "Dense" in names:
         head = _with_dense(head, places["Dense"], model.config.hidden_size)
     lengths = (json_files.read_optional(f"{folder}/{name}", _Length) for name in _LENGTH_FILES)
@@ -214,29 +219,35 @@ def read(model: Bundle) -> dict[str, Any] | None:
         )
     most = max_seq_length(folder, model.config.max_seq_length)
     task = tasks.make(embedding.SHAPE.default_kind, max_seq_length=most, head=head)
-    return json_files.as_json(task.describe() | {"normalize": normalize})
+    return json_files.as_json(task.describe() | described | {"normalize": normalize})
 
 
-def _check_config(place: str, normalized: bool) -> None:
-    """Reports what differs in searches, and raises InputError if vectors would differ."""
-    values = json_files.read_optional(place, dict[str, Any])
+def _read_config(place: str, normalized: bool) -> dict[str, Any]:
+    """The prompts; reports what differs in searches."""
+    values = json_files.read_optional(place, _ConfigFile)
     _CONFIG_KEYS.check(values, place)
     if values.get("similarity_fn_name") not in (None, "cosine", *(["dot"] if normalized else [])):
         logging.warning(
             "%s: similarity_fn_name is %s; vectors are compared by their cosines here.",
             *(place, values["similarity_fn_name"]),
         )
-    prompts = values.get("prompts")
-    if isinstance(prompts, dict) and any(prompts.values()):
-        logging.warning(
-            "%s: has prompts, which are not added here; begin your texts with them: %s.",
-            *(place, ", ".join(f"{name} {text!r}" for name, text in prompts.items() if text)),
+    prompts = {name: text or "" for name, text in (values.get("prompts") or {}).items()}
+    default = values.get("default_prompt_name") or ""
+    if default and default not in prompts:
+        raise InputError(
+            f"{place}: default_prompt_name is {default!r}; the prompts are "
+            f"{', '.join(prompts) or 'none'}."
         )
+    return {"prompts": prompts, "default_prompt": default}
 
 
-def _read_pooling(path: str) -> Pooling:
+def _read_pooling(path: str, prompted: bool) -> Pooling:
     """The kind of pooling; versions before 6 have a flag for each."""
     values = json_files.read(path, _PoolingFile)
+    if prompted and values.get("include_prompt") is False:
+        raise InputError(
+            f"{path}: include_prompt is false; tokens of prompts cannot be left out of the pooling."
+        )
     _POOLING_KEYS.check({k: v for k, v in values.items() if not k.startswith(_FLAG)}, path)
     flags = [name for name, on in values.items() if name.startswith(_FLAG) and on is True]
     found = values.get("pooling_mode", [_POOLING.get(name, name) for name in flags] or "mean")
@@ -285,8 +296,13 @@ def write(model: Bundle, folder: str, dense: Mapping[str, np.ndarray]) -> None:
       dense: The weights of its module Dense, by the library's names; empty without one.
     """
     task, config = model.task(), model.config
+    stated: dict[str, Any] = {}
     if model.resolved_settings().get("strip"):
-        json_files.write(f"{folder}/{CONFIG}", {"__version__": {"sentence_transformers": "5.3.0"}})
+        stated["__version__"] = {"sentence_transformers": "5.3.0"}
+    if prompts := task.get("prompts"):
+        stated |= {"prompts": prompts, "default_prompt_name": task.get("default_prompt") or None}
+    if stated:
+        json_files.write(f"{folder}/{CONFIG}", stated)
     head = HeadConfig.from_dict(task.get("head", {}), "the head")
     pooling: dict[str, Any] = {name: value == head.pooling for name, value in _POOLING.items()}
     pooling["word_embedding_dimension"] = config.hidden_size

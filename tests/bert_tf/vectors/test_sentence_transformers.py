@@ -20,6 +20,9 @@ from bert_tf.models.head_config import Pooling
 from bert_tf.serving.plan import Precision
 from bert_tf.serving.predictor import Predictor
 from bert_tf.serving.reduced_precision import ScoreCheck
+from bert_tf.serving.server.answers import RequestLimits
+from bert_tf.serving.server.faults import RefusalError
+from bert_tf.serving.server.openai import EmbeddingsRequest
 from bert_tf.vectors import neighbours, run
 from bert_tf.vectors.settings import EmbeddingSettings
 from bert_tf.weights.bundle import Bundle
@@ -62,7 +65,7 @@ def sentence_model(folders, tmp_path):
         new=False,
         others=None,
     ):
-        folder = tmp_path / f"{pooling}{len(modules)}{length}"
+        folder = tmp_path / f"{pooling}{len(modules)}{length}{len(str(others))}"
         weights.write(weights.read(folders["pretrained"]), str(folder), Format.HUGGINGFACE)
         paths = {"Transformer": "", "Pooling": "1_Pooling"}
         entries = [
@@ -156,7 +159,7 @@ def test_damaged_files_are_reported(sentence_model, name, content, message):
     [
         ({"modules": ("Transformer", "Pooling", "CNN")}, "modules.json: .*Pooling, CNN;"),
         ({"modules": ("Transformer", "Pooling", "Normalize", "Dense")}, "Normalize, Dense;"),
-        ({"others": {"default_prompt_name": "query"}}, "default_prompt_name is 'query'; it"),
+        ({"others": {"default_prompt_name": "other"}}, "is 'other'; the prompts are query"),
         ({"others": {"truncate_dim": 8}}, "truncate_dim is 8; it is not supp"),
         ({"others": {"model_type": "SparseEncoder"}}, "model_type is 'SparseEncoder'; only"),
         ({"pooling": "lasttoken"}, "config.json: pools by pooling_mode_lasttoken; one of"),
@@ -169,12 +172,11 @@ def test_other_models_of_sentence_transformers_are_reported(sentence_model, argu
     assert make(folder, pooling="mean")(["a text"]).shape == (1, 32)
 
 
-def test_code_of_the_folder_is_refused_and_prompts_are_named(sentence_model, caplog):
+def test_code_of_the_folder_is_refused(sentence_model, caplog):
     folder = sentence_model(others={"similarity_fn_name": "dot"})
-    assert "has prompts, which are not added here; begin your texts with them: query 'query: '" in (
+    assert "similarity_fn_name is dot; vectors are compared by their cosines" in (
         weights.read(folder) and caplog.text
     )
-    assert "similarity_fn_name is dot; vectors are compared by their cosines" in caplog.text
     modules = json.loads(pathlib.Path(f"{folder}/modules.json").read_text())
     modules[0]["type"] = "custom_st.Transformer"
     pathlib.Path(f"{folder}/modules.json").write_text(json.dumps(modules))
@@ -265,12 +267,96 @@ def test_a_dense_layer_is_trained_further_and_written_back(sentence_model, tmp_p
         np.testing.assert_array_equal(make(f"{where}/back")(TEXTS), make(output)(TEXTS))
 
 
+PROMPTS = {"prompts": {"query": "query: ", "passage": "naïve: ", "none": None}}
+PROMPTED = PROMPTS | {"default_prompt_name": "passage"}
+
+
+def test_prompts_begin_texts(sentence_model):
+    plain = make(sentence_model())
+    folder = sentence_model(others=PROMPTED)
+    for prompt, text in ((None, "naïve: "), ("query", "query: "), ("none", "")):
+        embedder = make(folder, prompt=prompt)
+        np.testing.assert_array_equal(embedder(TEXTS), plain([text + each for each in TEXTS]))
+        assert embedder.settings.prefix == text
+    pairs = make(folder)(["a"], ["the mask"])
+    np.testing.assert_array_equal(pairs, plain(["naïve: a"], ["the mask"]))
+    np.testing.assert_array_equal(make(folder, pooling="mean")(TEXTS), plain(TEXTS))
+    with pytest.raises(InputError, match="--prompt=doc: .* has the prompts query, passage, none"):
+        make(folder, prompt="doc")
+    _change(f"{folder}/1_Pooling/config.json", include_prompt=False)
+    with pytest.raises(InputError, match="include_prompt is false; tokens of prompts"):
+        make(folder)
+
+
+def test_queries_may_have_another_prompt_than_vectors(sentence_model, tmp_path):
+    folder, output = sentence_model(others=PROMPTED), f"{tmp_path}/vectors.npy"
+    (tmp_path / "texts.txt").write_text("\n".join(TEXTS[:3]))
+    run.write(folder, TextFile(f"{tmp_path}/texts.txt", {}), output, EmbeddingSettings())
+    asked = [TextExample("", "", "short")]
+    rows = make(sentence_model())
+    vectors = rows([f"naïve: {text}" for text in TEXTS[:3]])
+    for prompt, text in ((None, "naïve: short"), ("query", "query: short"), ("none", "short")):
+        (found,) = neighbours.find(folder, output, asked, 3, prompt=prompt)
+        (query,) = rows([text])
+        cosines = vectors @ query / np.linalg.norm(vectors, axis=1) / np.linalg.norm(query)
+        near = {int(each.id): each.similarity for each in found.found}
+        np.testing.assert_allclose([near[row] for row in range(3)], cosines, atol=1e-5)
+    with pytest.raises(InputError, match="--prompt=doc: "):
+        next(neighbours.find(folder, output, asked, 3, prompt="doc"))
+
+
+def test_a_default_prompt_is_part_of_the_signature(sentence_model, tmp_path):
+    folder = sentence_model(others=PROMPTED | {"default_prompt_name": "query"})
+    saved_model.export(sources.find([f"embedding={folder}"]), f"{tmp_path}/export")
+    predictor = Predictor(f"{tmp_path}/export", engine="tensorflow")
+    texts = [*TEXTS, "naïve"]  # not only those that are tokenized without TensorFlow
+    found = predictor("embedding", text=texts)["embedding"]
+    np.testing.assert_allclose(found, make(folder)(texts), atol=1e-5)
+    found = predictor("embedding_unprompted", text=texts)["embedding"]
+    np.testing.assert_allclose(found, make(folder, prompt="none")(texts), atol=1e-5)
+    assert predictor.task().request_signature == "embedding_unprompted"
+    manifest = predictor.manifest
+    predictor.close()
+
+    def parsed(**body):
+        encoded, limits = (
+            json.dumps({"input": TEXTS[:2], **body}).encode(),
+            RequestLimits(8, 1000, 1, 1),
+        )
+        request = EmbeddingsRequest(encoded, limits, manifest, "bert")
+        return request.parse().signature, request.inputs(["text"])["text"]
+
+    assert parsed() == ("embedding", TEXTS[:2])
+    prompted = [f"naïve: {text}" for text in TEXTS[:2]]
+    assert parsed(prompt_name="passage") == ("embedding_unprompted", prompted)
+    with pytest.raises(RefusalError, match="'x'; the prompts of this model are query, passage"):
+        parsed(prompt_name="x")
+
+
+def test_training_adds_no_prompt_and_keeps_them(sentence_model, tmp_path):
+    folder = sentence_model(others=PROMPTED)
+    plain, output = (
+        labelled_data.tune(place, path, "embedding", _write_pairs, epochs=1.0, batch_size=4)[1]
+        for place, path in ((tmp_path / "a", sentence_model(length=48)), (tmp_path / "b", folder))
+        if place.mkdir() is None
+    )
+    prompted = make(output)
+    assert prompted.settings.prefix == "naïve: "
+    np.testing.assert_array_equal(make(output, prompt="none")(TEXTS), make(plain)(TEXTS))
+    weights.write(weights.read(output), f"{tmp_path}/back", Format.HUGGINGFACE)
+    os.remove(f"{tmp_path}/back/tasks.json")
+    np.testing.assert_array_equal(make(f"{tmp_path}/back")(TEXTS), prompted(TEXTS))
+
+
 # Prints the vectors that sentence-transformers makes with the models of some folders.
 _PEER = """
 import json, sys
 from sentence_transformers import SentenceTransformer
 texts = json.loads(sys.argv[1])
-print(json.dumps([SentenceTransformer(f).encode(texts).tolist() for f in sys.argv[2:]]))
+found = []
+for folder, options in json.loads(sys.argv[2]):
+    found.append(SentenceTransformer(folder).encode(texts, **options).tolist())
+print(json.dumps(found))
 """
 
 
@@ -283,14 +369,17 @@ def test_vectors_are_those_of_sentence_transformers(sentence_model, tmp_path):
         sentence_model("cls_token", ("Transformer", "Pooling", "Normalize")),
         sentence_model("max_tokens", length=8),
         sentence_model("mean", length=9, new=True),
-        sentence_model("mean", DENSE),
+        sentence_model("mean", DENSE, others=PROMPTED),
     ]
     weights.write(weights.read(made[-1]), f"{tmp_path}/again", Format.HUGGINGFACE)
-    made.append(f"{tmp_path}/again")
-    command = [python, "-c", _PEER, json.dumps(TEXTS), *made]
+    again = f"{tmp_path}/again"
+    asked = [(place, {}) for place in (*made, again)]
+    asked += [(place, {"prompt_name": "query"}) for place in (made[-1], again)]
+    command = [python, "-c", _PEER, json.dumps(TEXTS), json.dumps(asked)]
     wanted = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
-    for folder, vectors in zip(made, wanted, strict=True):
-        np.testing.assert_allclose(make(folder)(TEXTS), vectors, atol=1e-5)
+    for (folder, options), vectors in zip(asked, wanted, strict=True):
+        found = make(folder, prompt=options.get("prompt_name"))(TEXTS)
+        np.testing.assert_allclose(found, vectors, atol=1e-5)
 
 
 def _change(path, **values):
