@@ -3,8 +3,9 @@ r"""Finds the nearest neighbours of texts among the vectors that `embed` wrote.
   bert-tf neighbours --vectors=vectors.npy --model=savedmodels/pretrained --query="a text" --count=5
   bert-tf neighbours --vectors=vectors.npy --model=savedmodels/pretrained --queries=texts.txt --json
 
-Prints the cosine similarity, the id (in a file with one text per line, the number of the line from
-0) and the text of each neighbour of each query, the nearest first.
+Prints the similarity (the cosine; the dot product for models that are compared by it), the id (in a
+file with one text per line, the number of the line from 0) and the text of each neighbour of each
+query, the nearest first.
 """
 
 from collections.abc import Iterable

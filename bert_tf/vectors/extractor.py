@@ -1,6 +1,7 @@
 """Features of tokens and words, and vectors of texts: hidden states (paper, section 5.3)."""
 
 import dataclasses
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -111,7 +112,13 @@ class FeatureExtractor:
         )
         self._dense = models.dense(source) if settings.dense else tf.identity
         width = settings.dense or source.bundle.config.hidden_size
-        self.shape = _shape(settings.combine, len(self.layers), width)
+        *outer, width = _shape(settings.combine, len(self.layers), width)
+        if (settings.truncate_dim or 0) > width:
+            raise InputError(
+                f"--truncate_dim={settings.truncate_dim}: vectors of {source.folder} have {width} "
+                "dimensions."
+            )
+        self.shape = (*outer, settings.truncate_dim or width)
         self.model = models.checksums(source)
         self._tokenizer = source.bundle.tokenizer()
         self._encoder = models.encoder(source, settings.precision)
@@ -211,6 +218,7 @@ class FeatureExtractor:
             pool = pooling.PLAIN[Pooling(self.settings.pooling or Pooling.MEAN)]
             chosen = [self._dense(pool(layers[layer], mask)) for layer in self.layers]
         found = self._combined(tf.stack([tf.cast(layer, tf.float32) for layer in chosen], 1))
+        found = found[..., : self.settings.truncate_dim]
         if self.settings.normalize:
             found /= tf.maximum(tf.norm(found, axis=-1, keepdims=True), MIN_NORM)
         return found
@@ -221,7 +229,7 @@ class FeatureExtractor:
             case Combination.SEPARATE:
                 return layers
             case Combination.CONCAT:
-                return tf.reshape(layers, [-1, *self.shape])
+                return tf.reshape(layers, [-1, math.prod(layers.shape[1:])])
             case Combination.SUM:
                 return tf.reduce_sum(layers, 1)
             case Combination.MEAN:

@@ -103,6 +103,8 @@ def complete(source: ModelSource, settings: SettingsT) -> SettingsT:
         settings,
         pooling=trained.head.pooling,
         dense=trained.units,
+        truncate_dim=settings.truncate_dim or trained.truncate_dim,
+        similarity=trained.similarity,
         normalize=normalize,
         max_seq_length=settings.max_seq_length or trained.max_seq_length,
     )

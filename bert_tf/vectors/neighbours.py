@@ -1,4 +1,4 @@
-"""Nearest neighbours of texts among the vectors of a file, by cosine similarity."""
+"""Nearest neighbours of texts among the vectors of a file."""
 
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -10,7 +10,7 @@ from bert_tf.tasks.embedding.retrieval import largest
 from bert_tf.vectors import model as models
 from bert_tf.vectors.extractor import Embedder
 from bert_tf.vectors.index import VectorIndex
-from bert_tf.vectors.vector_file import VectorFile, unit
+from bert_tf.vectors.vector_file import VectorFile, compared
 from pipelines.common.errors import InputError
 from pipelines.labelled import text_files
 from pipelines.labelled.schema import TextExample
@@ -19,7 +19,7 @@ from pipelines.labelled.schema import TextExample
 class Neighbour(NamedTuple):
     """A row of the vectors: its similarity to the query, its id, and one or two texts.
 
-    The similarity is the cosine, or what a reranker says.
+    The similarity is the cosine, the dot product for models of it, or what a reranker says.
     """
 
     similarity: float
@@ -72,7 +72,9 @@ def find(
     for block in text_files.blocks(queries):
         asked = embedder([query.text_a for query in block], [query.text_b for query in block])
         rows, similarities = (
-            index.search(asked, count) if index else search(vectors.blocks(), asked, count)
+            index.search(asked, count)
+            if index
+            else search(vectors.blocks(), asked, count, settings.similarity)
         )
         stored = vectors.texts({row for row in rows.flat if row >= 0})
         for query, numbers, values in zip(block, rows.tolist(), similarities.tolist(), strict=True):
@@ -97,7 +99,7 @@ def ordered(
 
 
 def search(
-    blocks: Iterable[np.ndarray], queries: np.ndarray, count: int
+    blocks: Iterable[np.ndarray], queries: np.ndarray, count: int, similarity: str = "cosine"
 ) -> tuple[np.ndarray, np.ndarray]:
     """Finds the most similar rows of each query by an exhaustive search.
 
@@ -105,17 +107,18 @@ def search(
       blocks: blocks of vectors, float32 [rows, width].
       queries: float32 [queries, width].
       count: maximum number of rows for a query.
+      similarity: "cosine" or "dot".
 
     Returns:
       int64 [queries, found] numbers of rows from 0, the most similar first (the first row if
-      several are equal), and their cosine similarities, float32 [queries, found].
+      several are equal), and their similarities, float32 [queries, found].
     """
-    queries = unit(queries)
+    queries = compared(queries, similarity)
     rows = np.empty([len(queries), 0], np.int64)
     best = np.empty([len(queries), 0], np.float32)
     first = 0
     for block in blocks:
-        found = queries @ unit(block).T
+        found = queries @ compared(block, similarity).T
         order = np.stack([largest(row, count) for row in found])
         # Earlier rows come first, and so precede rows that are equally similar.
         best = np.concatenate([best, np.take_along_axis(found, order, 1)], 1)

@@ -94,6 +94,11 @@ class FeatureSettings(Settings):
     # model does.
     prompt: str | None = None
     prefix: str | None = None
+    # Number of dimensions that vectors of texts are cut to, before normalization; None: as the
+    # model does.
+    truncate_dim: Annotated[int | None, Range(minimum=1)] = None
+    # How vectors of texts are compared: "cosine" or "dot".
+    similarity: str = "cosine"
 
     def check(self) -> None:
         """Raises InputError if a value is out of range, or weights do not match the combination."""
@@ -113,9 +118,11 @@ class FeatureSettings(Settings):
             del found["word_pooling"]
         if self.unit != Unit.TEXT:
             del found["pooling"]
-        for name in ("normalize", "dense", "prompt", "prefix"):
+        for name in ("normalize", "dense", "prompt", "prefix", "truncate_dim"):
             if not found[name]:
                 del found[name]
+        if self.similarity == "cosine":
+            del found["similarity"]
         return found
 
     @classmethod
@@ -147,11 +154,15 @@ class EmbeddingSettings(FeatureSettings):
         --pooling; no others are divided.
       prompt: Name of the prompt of the model that begins each text (the first one of a pair). Not
         given: its default prompt, if it has one and there is no --pooling.
+      truncate_dim: Number of dimensions that vectors are cut to, before they are divided by their
+        length, for models that were trained for shorter vectors. Not given: as the model states, if
+        there is no --pooling; all.
     """
 
     layers: tuple[int, ...] = (-1,)
     normalize: bool | None = None
     prompt: str | None = None
+    truncate_dim: Annotated[int | None, Range(minimum=1)] = None
     unit: Unit = dataclasses.field(default=Unit.TEXT, init=False)
     word_pooling: WordPooling = dataclasses.field(default=WordPooling.FIRST, init=False)
     layer_weights: tuple[float, ...] | None = dataclasses.field(default=None, init=False)

@@ -110,7 +110,8 @@ class EmbeddingsRequest(NamedModelRequest[_Body]):
         if size is not None and size > width:
             raise RefusalError(Fault.INVALID, f'"dimensions" must be at most {width}.')
         vectors = vectors[:, :size]
-        if self._task.get("normalize", True):  # others are compared by their dot product
+        # Vectors of others are compared by their dot product, to which their length matters.
+        if self._task.get("normalize", True) or self._task.get("similarity") != "dot":
             vectors = signatures.normalized(vectors)
         data = [
             {"object": "embedding", "index": index, "embedding": self._written(vector)}

@@ -3,7 +3,7 @@
 import dataclasses
 import enum
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 import scipy.stats
@@ -11,7 +11,7 @@ import sklearn.feature_extraction.text
 import tensorflow as tf
 
 from bert_tf.tasks import reports, signatures
-from bert_tf.tasks.base import Task, TaskFiles
+from bert_tf.tasks.base import Size, Task, TaskFiles
 from bert_tf.tasks.embedding import losses, retrieval
 from bert_tf.tasks.sequences import SequencesTask
 from bert_tf.tasks.signatures import (
@@ -74,15 +74,19 @@ class Embedding(SequencesTask):
       prompts: texts that may begin a text, by name. Training and `predict` add none, as
         sentence-transformers does in training.
       default_prompt: name of the prompt that vectors are made with if none is named; "": none.
+      truncate_dim: number of dimensions that vectors are cut to, before they are normalized; None:
+        they are not cut.
+      similarity: how vectors are compared by `neighbours` and clients: "cosine" or "dot".
     """
 
     shape: ClassVar[str] = "embedding"
     own_head: ClassVar[bool] = False
     described: ClassVar[tuple[str, ...]] = (
-        *("form", "dimensions", "normalize", "prompts", "default_prompt"),
+        *("form", "dimensions", "normalize"),
+        *("prompts", "default_prompt", "truncate_dim", "similarity"),
     )
     # What decides the vectors of a text, apart from weights and tokens.
-    vector_fields: ClassVar[tuple[str, ...]] = ("head", "normalize", "prompts", "default_prompt")
+    vector_fields: ClassVar[tuple[str, ...]] = ("head", *described[2:])
     feature_fields: ClassVar[tuple[str, ...]] = ("form",)
     main_metric = "score"
     reads_pooled = False
@@ -92,6 +96,8 @@ class Embedding(SequencesTask):
     normalize: bool = True
     prompts: dict[str, str] = dataclasses.field(default_factory=dict, hash=False)
     default_prompt: str = ""
+    truncate_dim: Size | None = None
+    similarity: Literal["cosine", "dot"] = "cosine"
 
     @property
     def prefix(self) -> str:
@@ -212,8 +218,8 @@ class Embedding(SequencesTask):
         """
 
         def finish(results: Sequence[Any], state: Tensors) -> dict[str, Any]:
-            found = signatures.normalized(results[0]) if self.normalize else results[0]
-            return {"embedding": found}
+            found = results[0][:, : self.truncate_dim]
+            return {"embedding": signatures.normalized(found) if self.normalize else found}
 
         def of_text(name: str, prefix: str) -> Signature:
             def pack(inputs: Tensors) -> Prepared:
@@ -257,7 +263,10 @@ class Embedding(SequencesTask):
     ) -> list[TextVectors]:
         """The vectors, each of length 1."""
         pairs = zip(examples, logits, strict=True)
-        return [TextVectors(signatures.normalized(rows[: len(e.texts)])) for e, rows in pairs]
+        return [
+            TextVectors(signatures.normalized(rows[: len(e.texts), : self.truncate_dim]))
+            for e, rows in pairs
+        ]
 
     def metrics(self, examples: Examples, predictions: Predictions) -> dict[str, float]:
         """By the form of the examples; `score` is the first of them.

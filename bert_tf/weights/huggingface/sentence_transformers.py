@@ -4,11 +4,11 @@ import dataclasses
 import os
 import re
 from collections.abc import Mapping
-from typing import Any, NotRequired, TypedDict
+from typing import Annotated, Any, NotRequired, TypedDict
 
+import msgspec
 import numpy as np
 import safetensors.numpy
-from absl import logging
 
 from bert_tf import tasks
 from bert_tf.models.head_config import HeadConfig, Pooling
@@ -75,10 +75,11 @@ _NORMALIZE_KEYS = Keys(
     only=dict.fromkeys(("module_input_name", "module_output_name"), ("sentence_embedding",)),
 )
 _CONFIG_KEYS = Keys(
-    frozenset(["prompts", "default_prompt_name", "similarity_fn_name", "activation_fn"]),
+    frozenset(
+        "prompts default_prompt_name truncate_dim similarity_fn_name activation_fn".split(),
+    ),
     frozenset(["__version__", "requirements"]),
     {
-        "truncate_dim": (),
         "model_type": (False, "SentenceTransformer"),
     },
 )
@@ -101,6 +102,7 @@ class _Tokenizer(TypedDict):
 class _ConfigFile(TypedDict):
     prompts: NotRequired[dict[str, str | None] | None]
     default_prompt_name: NotRequired[str | None]
+    truncate_dim: NotRequired[Annotated[int, msgspec.Meta(ge=1)] | None]
     similarity_fn_name: NotRequired[str | None]
 
 
@@ -198,7 +200,7 @@ def read(model: Bundle) -> dict[str, Any] | None:
             "after them a Dense, a Normalize, or both in this order."
         )
     normalize = "Normalize" in names
-    described = _read_config(f"{top}/{CONFIG}", normalize)
+    described = _read_config(f"{top}/{CONFIG}")
     places = {
         name: files.inside(top, f"{module['path']}/config.json", path)
         for name, module in zip(names[1:], modules[1:], strict=True)
@@ -222,14 +224,14 @@ def read(model: Bundle) -> dict[str, Any] | None:
     return json_files.as_json(task.describe() | described | {"normalize": normalize})
 
 
-def _read_config(place: str, normalized: bool) -> dict[str, Any]:
-    """The prompts; reports what differs in searches."""
+def _read_config(place: str) -> dict[str, Any]:
+    """What a description of the task has of the prompts, and of how vectors are compared."""
     values = json_files.read_optional(place, _ConfigFile)
     _CONFIG_KEYS.check(values, place)
-    if values.get("similarity_fn_name") not in (None, "cosine", *(["dot"] if normalized else [])):
-        logging.warning(
-            "%s: similarity_fn_name is %s; vectors are compared by their cosines here.",
-            *(place, values["similarity_fn_name"]),
+    similarity = values.get("similarity_fn_name") or "cosine"
+    if similarity not in ("cosine", "dot"):
+        raise InputError(
+            f"{place}: similarity_fn_name is {similarity!r}; only cosine and dot are supported."
         )
     prompts = {name: text or "" for name, text in (values.get("prompts") or {}).items()}
     default = values.get("default_prompt_name") or ""
@@ -238,7 +240,12 @@ def _read_config(place: str, normalized: bool) -> dict[str, Any]:
             f"{place}: default_prompt_name is {default!r}; the prompts are "
             f"{', '.join(prompts) or 'none'}."
         )
-    return {"prompts": prompts, "default_prompt": default}
+    return {
+        "prompts": prompts,
+        "default_prompt": default,
+        "truncate_dim": values.get("truncate_dim"),
+        "similarity": similarity,
+    }
 
 
 def _read_pooling(path: str, prompted: bool) -> Pooling:
@@ -301,6 +308,10 @@ def write(model: Bundle, folder: str, dense: Mapping[str, np.ndarray]) -> None:
         stated["__version__"] = {"sentence_transformers": "5.3.0"}
     if prompts := task.get("prompts"):
         stated |= {"prompts": prompts, "default_prompt_name": task.get("default_prompt") or None}
+    if task.get("similarity", "cosine") != "cosine":
+        stated["similarity_fn_name"] = task["similarity"]
+    if task.get("truncate_dim"):
+        stated["truncate_dim"] = task["truncate_dim"]
     if stated:
         json_files.write(f"{folder}/{CONFIG}", stated)
     head = HeadConfig.from_dict(task.get("head", {}), "the head")

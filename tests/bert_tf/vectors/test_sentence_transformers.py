@@ -23,7 +23,7 @@ from bert_tf.serving.reduced_precision import ScoreCheck
 from bert_tf.serving.server.answers import RequestLimits
 from bert_tf.serving.server.faults import RefusalError
 from bert_tf.serving.server.openai import EmbeddingsRequest
-from bert_tf.vectors import neighbours, run
+from bert_tf.vectors import neighbours, run, vector_file
 from bert_tf.vectors.settings import EmbeddingSettings
 from bert_tf.weights.bundle import Bundle
 from bert_tf.weights.formats import Format
@@ -38,6 +38,9 @@ from pipelines.tokenizers.bpe_vocabulary import (
 )
 from tests.bert_tf import labelled_data
 from tests.bert_tf.vectors.encoded import TEXTS, make
+
+
+DENSE = ("Transformer", "Pooling", "Dense")
 
 
 def _write_dense(folder, act="activation.Tanh", bias=True, width=12):
@@ -160,7 +163,8 @@ def test_damaged_files_are_reported(sentence_model, name, content, message):
         ({"modules": ("Transformer", "Pooling", "CNN")}, "modules.json: .*Pooling, CNN;"),
         ({"modules": ("Transformer", "Pooling", "Normalize", "Dense")}, "Normalize, Dense;"),
         ({"others": {"default_prompt_name": "other"}}, "is 'other'; the prompts are query"),
-        ({"others": {"truncate_dim": 8}}, "truncate_dim is 8; it is not supp"),
+        ({"others": {"similarity_fn_name": "euclidean"}}, "is 'euclidean'; only cosine and dot"),
+        ({"others": {"truncate_dim": 0}}, "config_sentence_transformers.json: .*truncate_dim"),
         ({"others": {"model_type": "SparseEncoder"}}, "model_type is 'SparseEncoder'; only"),
         ({"pooling": "lasttoken"}, "config.json: pools by pooling_mode_lasttoken; one of"),
     ],
@@ -172,11 +176,8 @@ def test_other_models_of_sentence_transformers_are_reported(sentence_model, argu
     assert make(folder, pooling="mean")(["a text"]).shape == (1, 32)
 
 
-def test_code_of_the_folder_is_refused(sentence_model, caplog):
-    folder = sentence_model(others={"similarity_fn_name": "dot"})
-    assert "similarity_fn_name is dot; vectors are compared by their cosines" in (
-        weights.read(folder) and caplog.text
-    )
+def test_code_of_the_folder_is_refused(sentence_model):
+    folder = sentence_model()
     modules = json.loads(pathlib.Path(f"{folder}/modules.json").read_text())
     modules[0]["type"] = "custom_st.Transformer"
     pathlib.Path(f"{folder}/modules.json").write_text(json.dumps(modules))
@@ -348,6 +349,50 @@ def test_training_adds_no_prompt_and_keeps_them(sentence_model, tmp_path):
     np.testing.assert_array_equal(make(f"{tmp_path}/back")(TEXTS), prompted(TEXTS))
 
 
+@pytest.mark.parametrize("modules", [("Transformer", "Pooling", "Normalize"), DENSE], ids=len)
+def test_vectors_are_cut_before_they_are_normalized(sentence_model, modules, tmp_path):
+    folder = sentence_model(modules=modules, others={"truncate_dim": 5})
+    wanted = make(folder, truncate_dim=12, normalize=False)(TEXTS)[:, :5]
+    if "Normalize" in modules:
+        wanted /= np.linalg.norm(wanted, axis=1, keepdims=True)
+    embedder = make(folder)
+    assert embedder.width == 5
+    np.testing.assert_allclose(embedder(TEXTS), wanted, atol=1e-6)
+    assert make(folder, truncate_dim=2)(TEXTS).shape[1] == 2
+    assert make(folder, pooling="mean").width == 32
+    with pytest.raises(InputError, match="--truncate_dim=33: vectors of .* have (32|12) dim"):
+        make(folder, truncate_dim=33)
+    saved_model.export(sources.find([f"embedding={folder}"]), f"{tmp_path}/export")
+    predictor = Predictor(f"{tmp_path}/export", engine="tensorflow")
+    np.testing.assert_allclose(predictor(text=TEXTS)["embedding"], wanted, atol=1e-5)
+    predictor.close()
+    weights.write(weights.read(folder), f"{tmp_path}/back", Format.HUGGINGFACE)
+    os.remove(f"{tmp_path}/back/tasks.json")
+    np.testing.assert_array_equal(make(f"{tmp_path}/back")(TEXTS), embedder(TEXTS))
+
+
+@pytest.mark.parametrize("similarity", ["dot", "cosine"])
+@pytest.mark.parametrize("indexed", [False, True])
+def test_vectors_are_compared_as_the_model_states(sentence_model, similarity, indexed, tmp_path):
+    folder = sentence_model(others={"similarity_fn_name": similarity})
+    output = f"{tmp_path}/vectors.npy"
+    (tmp_path / "texts.txt").write_text("\n".join(TEXTS))
+    run.write(folder, TextFile(f"{tmp_path}/texts.txt", {}), output, EmbeddingSettings())
+    asked = [TextExample("", "", "short")]
+    (found,) = neighbours.find(folder, output, asked, len(TEXTS), indexed)
+    vectors, (query,) = make(folder)(TEXTS), make(folder)(["short"])
+    wanted = vectors @ query
+    if similarity == "cosine":
+        wanted /= np.linalg.norm(vectors, axis=1) * np.linalg.norm(query)
+    assert [int(near.id) for near in found.found] == np.argsort(-wanted, kind="stable").tolist()
+    np.testing.assert_allclose(
+        [near.similarity for near in found.found], -np.sort(-wanted), rtol=1e-5
+    )
+    weights.write(weights.read(folder), f"{tmp_path}/back", Format.HUGGINGFACE)
+    os.remove(f"{tmp_path}/back/tasks.json")
+    assert make(f"{tmp_path}/back").settings.similarity == similarity
+
+
 # Prints the vectors that sentence-transformers makes with the models of some folders.
 _PEER = """
 import json, sys
@@ -355,7 +400,9 @@ from sentence_transformers import SentenceTransformer
 texts = json.loads(sys.argv[1])
 found = []
 for folder, options in json.loads(sys.argv[2]):
-    found.append(SentenceTransformer(folder).encode(texts, **options).tolist())
+    model = SentenceTransformer(folder)
+    vectors = model.encode(texts, **options)
+    found.append([vectors.tolist(), model.similarity(vectors, vectors).tolist()])
 print(json.dumps(found))
 """
 
@@ -369,17 +416,23 @@ def test_vectors_are_those_of_sentence_transformers(sentence_model, tmp_path):
         sentence_model("cls_token", ("Transformer", "Pooling", "Normalize")),
         sentence_model("max_tokens", length=8),
         sentence_model("mean", length=9, new=True),
-        sentence_model("mean", DENSE, others=PROMPTED),
+        sentence_model("mean", DENSE, others=PROMPTED | {"similarity_fn_name": "dot"}),
     ]
     weights.write(weights.read(made[-1]), f"{tmp_path}/again", Format.HUGGINGFACE)
     again = f"{tmp_path}/again"
     asked = [(place, {}) for place in (*made, again)]
     asked += [(place, {"prompt_name": "query"}) for place in (made[-1], again)]
+    asked += [(made[0], {"truncate_dim": 7, "normalize_embeddings": True})]
+    asked += [(place, {"truncate_dim": 7}) for place in (made[1], again)]
     command = [python, "-c", _PEER, json.dumps(TEXTS), json.dumps(asked)]
     wanted = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
-    for (folder, options), vectors in zip(asked, wanted, strict=True):
-        found = make(folder, prompt=options.get("prompt_name"))(TEXTS)
+    for (folder, options), (vectors, similarities) in zip(asked, wanted, strict=True):
+        dimensions = options.get("truncate_dim")
+        embedder = make(folder, prompt=options.get("prompt_name"), truncate_dim=dimensions)
+        found = embedder(TEXTS)
         np.testing.assert_allclose(found, vectors, atol=1e-5)
+        own = vector_file.compared(found, embedder.settings.similarity)
+        np.testing.assert_allclose(own @ own.T, similarities, atol=1e-5)
 
 
 def _change(path, **values):
@@ -432,7 +485,6 @@ def test_byte_level_texts_are_stripped_as_the_version_did(tmp_path, version):
         )
 
 
-DENSE = ("Transformer", "Pooling", "Dense")
 MADE = [
     ({"modules": DENSE}, (Pooling.MEAN, False, 48)),
     ({"pooling": "cls_token", "modules": (*DENSE, "Normalize")}, (Pooling.CLS, True, 48)),

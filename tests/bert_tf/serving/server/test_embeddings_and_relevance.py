@@ -53,8 +53,8 @@ def test_models_as_of_openai(served, predictor):
     assert status == 200 and model == {"id": "bert", "object": "model", "owned_by": "bert-tf"}
 
 
-def _vectors(normalize):
-    task = {"name": "vector", "normalize": normalize}
+def _vectors(**task):
+    task["name"] = "vector"
     signature = {"inputs": {"text": 0}, "outputs": {"embedding": 0}}
     manifest = {"models": [{"tasks": [task]}], "signatures": {"vector": signature}}
     limits = RequestLimits(8, 1000, 1, 1.0)
@@ -66,8 +66,9 @@ def _vectors(normalize):
 
 
 def test_vectors_of_dot_products_keep_their_length():
-    assert _vectors(normalize=True) == pytest.approx([0.6, 0.8])
-    assert _vectors(normalize=False) == [3, 4]
+    assert _vectors(normalize=False, similarity="dot") == [3, 4]
+    for task in ({}, {"normalize": True, "similarity": "dot"}, {"normalize": False}):
+        assert _vectors(**task) == pytest.approx([0.6, 0.8])
 
 
 @pytest.mark.parametrize(("activation", "scale"), [(None, 1), ("sigmoid", 0), ("identity", 0)])
