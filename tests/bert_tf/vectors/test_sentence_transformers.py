@@ -39,7 +39,6 @@ from pipelines.tokenizers.bpe_vocabulary import (
 from tests.bert_tf import labelled_data
 from tests.bert_tf.vectors.encoded import TEXTS, make
 
-
 DENSE = ("Transformer", "Pooling", "Dense")
 
 

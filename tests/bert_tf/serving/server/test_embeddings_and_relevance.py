@@ -51,6 +51,12 @@ def test_models_as_of_openai(served, predictor):
     made = datetime.datetime.fromtimestamp(model.pop("created"), datetime.UTC)
     assert made.date().isoformat() == predictor.manifest["date"]
     assert status == 200 and model == {"id": "bert", "object": "model", "owned_by": "bert-tf"}
+    _, text = served.get("/v1/models/bert")
+    found = json.loads(text)
+    assert found.pop("model_version_status")[0]["state"] == "AVAILABLE"  # of TensorFlow Serving
+    assert datetime.datetime.fromtimestamp(found.pop("created"), datetime.UTC) == made
+    assert found == model
+    served.check_refusal("/v1/models/text-embedding-3-small", None, 404, "Unknown model")
 
 
 def _vectors(**task):
@@ -154,6 +160,7 @@ def test_relevance_by_a_model_of_choices(predictor):
         ("/v1/embeddings", b'{"input": [1, 2]}', 400, "check_embedding_ctx_length=False"),
         ("/v1/embeddings", b'{"input": [[1, 2], [3]]}', 400, "token ids"),
         ("/v1/embeddings", b'{"input": "x", "task": "y"}', 400, "unknown field `task`"),
+        ("/v1/embeddings", b'{"input": "x", "prompt_name": "y"}', 400, "this model are none"),
         ("/v1/embeddings", b'{"input": "x", "encoding_format": "z"}', 400, "$.encoding_format"),
         ("/v1/embeddings", b'{"input": "x", "dimensions": 0}', 400, "$.dimensions"),
         ("/v1/embeddings", b'{"model": "bert"}', 400, "missing required field `input`"),
