@@ -177,12 +177,11 @@ class _RestInterface:
         found = rpc.as_json(rpc.status(self.answerer, spec))
         if spec.version is None and self.answerer.versions.ready:
             found |= self._entry()  # where clients of OpenAI look for it
-        return Response(msgspec.json.encode(found), media_type=JSON_TYPE)
+        return _json_response(found)
 
     async def _metadata(self, request: Request) -> Response:
         spec = ModelSpec(request.path_params["model"], _version(request))
-        found = rpc.as_json(rpc.metadata(self.answerer, spec))
-        return Response(msgspec.json.encode(found), media_type=JSON_TYPE)
+        return _json_response(rpc.as_json(rpc.metadata(self.answerer, spec)))
 
     async def _page(self, request: Request) -> Response:
         with self.answerer.versions.use(None) as version:
@@ -220,6 +219,10 @@ def _version(request: Request) -> int | None:
         if number <= _MAX_VERSION:
             return number
     raise RefusalError(Fault.NOT_FOUND, f"There is no version {text!r}.")
+
+
+def _json_response(found: dict[str, Any]) -> Response:
+    return Response(msgspec.json.encode(found), media_type=JSON_TYPE)
 
 
 async def _refused(request: Request, error: Any) -> Response:

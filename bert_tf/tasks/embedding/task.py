@@ -81,12 +81,11 @@ class Embedding(SequencesTask):
 
     shape: ClassVar[str] = "embedding"
     own_head: ClassVar[bool] = False
-    described: ClassVar[tuple[str, ...]] = (
-        *("form", "dimensions", "normalize"),
-        *("prompts", "default_prompt", "truncate_dim", "similarity"),
-    )
     # What decides the vectors of a text, apart from weights and tokens.
-    vector_fields: ClassVar[tuple[str, ...]] = ("head", *described[2:])
+    vector_fields: ClassVar[tuple[str, ...]] = (
+        *("head", "normalize", "prompts", "default_prompt", "truncate_dim", "similarity"),
+    )
+    described: ClassVar[tuple[str, ...]] = ("form", "dimensions", *vector_fields[1:])
     feature_fields: ClassVar[tuple[str, ...]] = ("form",)
     main_metric = "score"
     reads_pooled = False

@@ -75,13 +75,9 @@ _NORMALIZE_KEYS = Keys(
     only=dict.fromkeys(("module_input_name", "module_output_name"), ("sentence_embedding",)),
 )
 _CONFIG_KEYS = Keys(
-    frozenset(
-        "prompts default_prompt_name truncate_dim similarity_fn_name activation_fn".split(),
-    ),
+    frozenset("prompts default_prompt_name truncate_dim similarity_fn_name activation_fn".split()),
     frozenset(["__version__", "requirements"]),
-    {
-        "model_type": (False, "SentenceTransformer"),
-    },
+    {"model_type": (False, "SentenceTransformer")},
 )
 
 
@@ -303,17 +299,15 @@ def write(model: Bundle, folder: str, dense: Mapping[str, np.ndarray]) -> None:
       dense: The weights of its module Dense, by the library's names; empty without one.
     """
     task, config = model.task(), model.config
-    stated: dict[str, Any] = {}
+    stated = {
+        "prompts": task.get("prompts"),
+        "default_prompt_name": task.get("default_prompt"),
+        "truncate_dim": task.get("truncate_dim"),
+        "similarity_fn_name": task.get("similarity"),
+    }
     if model.resolved_settings().get("strip"):
         stated["__version__"] = {"sentence_transformers": "5.3.0"}
-    if prompts := task.get("prompts"):
-        stated |= {"prompts": prompts, "default_prompt_name": task.get("default_prompt") or None}
-    if task.get("similarity", "cosine") != "cosine":
-        stated["similarity_fn_name"] = task["similarity"]
-    if task.get("truncate_dim"):
-        stated["truncate_dim"] = task["truncate_dim"]
-    if stated:
-        json_files.write(f"{folder}/{CONFIG}", stated)
+    json_files.write(f"{folder}/{CONFIG}", {key: value for key, value in stated.items() if value})
     head = HeadConfig.from_dict(task.get("head", {}), "the head")
     pooling: dict[str, Any] = {name: value == head.pooling for name, value in _POOLING.items()}
     pooling["word_embedding_dimension"] = config.hidden_size

@@ -9,8 +9,6 @@ import subprocess
 
 import numpy as np
 import pytest
-import safetensors.numpy
-import scipy.special
 
 from bert_tf import tasks, weights
 from bert_tf.export import portable, saved_model, sources
@@ -20,17 +18,11 @@ from bert_tf.models.head_config import Pooling
 from bert_tf.serving.plan import Precision
 from bert_tf.serving.predictor import Predictor
 from bert_tf.serving.reduced_precision import ScoreCheck
-from bert_tf.serving.server.answers import RequestLimits
-from bert_tf.serving.server.faults import RefusalError
-from bert_tf.serving.server.openai import EmbeddingsRequest
-from bert_tf.vectors import neighbours, run, vector_file
-from bert_tf.vectors.settings import EmbeddingSettings
+from bert_tf.vectors import vector_file
 from bert_tf.weights.bundle import Bundle
 from bert_tf.weights.formats import Format
 from bert_tf.weights.huggingface import sentence_transformers
 from pipelines.common.errors import InputError
-from pipelines.labelled.schema import TextExample
-from pipelines.labelled.text_files import TextFile
 from pipelines.tokenizers.bpe_vocabulary import (
     BYTE_LETTERS,
     SPECIAL_TOKENS,
@@ -38,66 +30,7 @@ from pipelines.tokenizers.bpe_vocabulary import (
 )
 from tests.bert_tf import labelled_data
 from tests.bert_tf.vectors.encoded import TEXTS, make
-
-DENSE = ("Transformer", "Pooling", "Dense")
-
-
-def _write_dense(folder, act="activation.Tanh", bias=True, width=12):
-    rng = np.random.default_rng(5)
-    arrays = {"linear.weight": rng.normal(size=(width, 32)), "linear.bias": rng.normal(size=width)}
-    if not bias:
-        del arrays["linear.bias"]
-    folder.mkdir(exist_ok=True)
-    values = {"in_features": 32, "out_features": width, "bias": bias}
-    values |= {"activation_function": f"torch.nn.modules.{act}"}
-    (folder / "config.json").write_text(json.dumps(values))
-    arrays = {name: array.astype(np.float32) for name, array in arrays.items()}
-    safetensors.numpy.save_file(arrays, folder / "model.safetensors", {"format": "pt"})
-    return arrays
-
-
-@pytest.fixture
-def sentence_model(folders, tmp_path):
-    """Writes a folder of sentence-transformers with other values in its files."""
-
-    def written(
-        pooling="mean_tokens",
-        modules=("Transformer", "Pooling"),
-        length=None,
-        new=False,
-        others=None,
-    ):
-        folder = tmp_path / f"{pooling}{len(modules)}{length}{len(str(others))}"
-        weights.write(weights.read(folders["pretrained"]), str(folder), Format.HUGGINGFACE)
-        paths = {"Transformer": "", "Pooling": "1_Pooling"}
-        entries = [
-            {
-                "name": str(i),
-                "path": paths.get(name, name),
-                "type": f"sentence_transformers.models.{name}",
-            }
-            for i, name in enumerate(modules)
-        ]
-        (folder / "modules.json").write_text(json.dumps(entries))
-        (folder / "1_Pooling").mkdir()
-        modes = {f"pooling_mode_{name}": name == pooling for name in ("cls_token", pooling)}
-        modes |= {"word_embedding_dimension": 32}
-        if new:  # the files of version 6
-            modes = {"embedding_dimension": 32, "pooling_mode": pooling}
-            tokenizer = json.loads((folder / "tokenizer_config.json").read_text())
-            tokenizer |= {"model_max_length": length}
-            (folder / "tokenizer_config.json").write_text(json.dumps(tokenizer))
-        elif length:
-            values = json.dumps({"max_seq_length": length})
-            (folder / "sentence_bert_config.json").write_text(values)
-        (folder / "1_Pooling/config.json").write_text(json.dumps(modes))
-        if "Dense" in modules:
-            _write_dense(folder / "Dense")
-        values = {"prompts": {"query": "query: "}, "default_prompt_name": None, **(others or {})}
-        (folder / "config_sentence_transformers.json").write_text(json.dumps(values))
-        return str(folder)
-
-    return written
+from tests.bert_tf.vectors.sentence_models import DENSE, PROMPTED, change, write_pairs
 
 
 @pytest.mark.parametrize(
@@ -184,214 +117,6 @@ def test_code_of_the_folder_is_refused(sentence_model):
         make(folder)
 
 
-_ACTIVATIONS = {
-    "activation.Tanh": np.tanh,
-    "linear.Identity": lambda x: x,
-    "activation.ReLU": lambda x: np.maximum(x, 0),
-    "activation.GELU": lambda x: x * scipy.special.ndtr(x),
-}
-
-
-@pytest.mark.parametrize("act", _ACTIVATIONS)
-def test_a_dense_layer_follows_the_pooling(sentence_model, act):
-    folder = sentence_model(modules=DENSE)
-    plain = make(folder, pooling="mean")
-    assert plain.width == 32
-    for bias in (True, False):
-        arrays = _write_dense(pathlib.Path(folder, "Dense"), act, bias)
-        wanted = plain(TEXTS) @ arrays["linear.weight"].T + arrays.get("linear.bias", 0)
-        embedder = make(folder)
-        assert embedder.width == 12 and embedder.settings.dense == 12
-        np.testing.assert_allclose(embedder(TEXTS), _ACTIVATIONS[act](wanted), atol=1e-5)
-    with pytest.raises(InputError, match="--layers: the dense layer .* choose --pooling"):
-        make(folder, layers=(-2,))
-
-
-def test_neighbours_of_vectors_of_a_dense_layer(sentence_model, tmp_path):
-    folder, output = sentence_model(modules=DENSE), f"{tmp_path}/vectors.npy"
-    (tmp_path / "texts.txt").write_text("\n".join(TEXTS))
-    run.write(folder, TextFile(f"{tmp_path}/texts.txt", {}), output, EmbeddingSettings())
-    query = [TextExample("", "", TEXTS[1])]
-    (found,) = neighbours.find(folder, output, query, 1)
-    assert found.found[0].id == "1" and found.found[0].similarity == pytest.approx(1)
-    _write_dense(pathlib.Path(folder, "Dense"), "linear.Identity")
-    with pytest.raises(InputError, match="are of another model"):
-        next(neighbours.find(folder, output, query, 1))
-
-
-@pytest.mark.parametrize(
-    ("values", "message"),
-    [
-        ({"in_features": 31}, "in_features is 31, but the encoder's width is 32"),
-        ({"out_features": 13}, r"linear.weight has the shape \[12, 32\]; .* \[13, 32\]"),
-        ({"use_residual": True}, "use_residual is True; only False is supported"),
-        ({"activation_function": "torch.nn.modules.activation.SiLU"}, "SiLU'; known are"),
-        ({"module_input_name": "token_embeddings"}, "only 'sentence_embedding' is supported"),
-    ],
-)
-def test_other_dense_layers_are_reported(sentence_model, values, message):
-    folder = sentence_model(modules=DENSE)
-    _change(f"{folder}/Dense/config.json", **values)
-    with pytest.raises(InputError, match=message):
-        weights.read(folder)
-        make(folder)
-
-
-def test_a_dense_layer_in_a_pickle_is_never_loaded(sentence_model):
-    folder = pathlib.Path(sentence_model(modules=DENSE))
-    (folder / "Dense/model.safetensors").rename(folder / "Dense/pytorch_model.bin")
-    with pytest.raises(InputError, match=r"Dense: has no model.safetensors; .* is a pickle"):
-        weights.read(str(folder))
-
-
-def test_a_dense_layer_is_trained_further_and_written_back(sentence_model, tmp_path):
-    folder = sentence_model(modules=DENSE)
-    first = _write_dense(pathlib.Path(folder, "Dense"))["linear.weight"].T
-
-    def write_classes(place):
-        rows = [[text, text[0]] for text in ("one", "off", "two", "ten")]
-        for split in ("train", "dev"):
-            labelled_data.write_rows(place / f"{split}.tsv", rows, ["text", "label"])
-        return str(place)
-
-    for write in (_write_pairs, write_classes):
-        where = tmp_path / write.__name__
-        where.mkdir()
-        _, output = labelled_data.tune(where, folder, "embedding", write, epochs=1.0, batch_size=4)
-        trained = weights.read(output)
-        kernel = trained.weights["heads/embedding/kernel"]
-        assert 0 < np.abs(kernel - first).max() < 0.1
-        weights.write(trained, f"{where}/back", Format.HUGGINGFACE)
-        arrays = safetensors.numpy.load_file(f"{where}/back/2_Dense/model.safetensors")
-        np.testing.assert_array_equal(arrays["linear.weight"], kernel.T)
-        np.testing.assert_array_equal(make(f"{where}/back")(TEXTS), make(output)(TEXTS))
-
-
-PROMPTS = {"prompts": {"query": "query: ", "passage": "naïve: ", "none": None}}
-PROMPTED = PROMPTS | {"default_prompt_name": "passage"}
-
-
-def test_prompts_begin_texts(sentence_model):
-    plain = make(sentence_model())
-    folder = sentence_model(others=PROMPTED)
-    for prompt, text in ((None, "naïve: "), ("query", "query: "), ("none", "")):
-        embedder = make(folder, prompt=prompt)
-        np.testing.assert_array_equal(embedder(TEXTS), plain([text + each for each in TEXTS]))
-        assert embedder.settings.prefix == text
-    pairs = make(folder)(["a"], ["the mask"])
-    np.testing.assert_array_equal(pairs, plain(["naïve: a"], ["the mask"]))
-    np.testing.assert_array_equal(make(folder, pooling="mean")(TEXTS), plain(TEXTS))
-    with pytest.raises(InputError, match="--prompt=doc: .* has the prompts query, passage, none"):
-        make(folder, prompt="doc")
-    _change(f"{folder}/1_Pooling/config.json", include_prompt=False)
-    with pytest.raises(InputError, match="include_prompt is false; tokens of prompts"):
-        make(folder)
-
-
-def test_queries_may_have_another_prompt_than_vectors(sentence_model, tmp_path):
-    folder, output = sentence_model(others=PROMPTED), f"{tmp_path}/vectors.npy"
-    (tmp_path / "texts.txt").write_text("\n".join(TEXTS[:3]))
-    run.write(folder, TextFile(f"{tmp_path}/texts.txt", {}), output, EmbeddingSettings())
-    asked = [TextExample("", "", "short")]
-    rows = make(sentence_model())
-    vectors = rows([f"naïve: {text}" for text in TEXTS[:3]])
-    for prompt, text in ((None, "naïve: short"), ("query", "query: short"), ("none", "short")):
-        (found,) = neighbours.find(folder, output, asked, 3, prompt=prompt)
-        (query,) = rows([text])
-        cosines = vectors @ query / np.linalg.norm(vectors, axis=1) / np.linalg.norm(query)
-        near = {int(each.id): each.similarity for each in found.found}
-        np.testing.assert_allclose([near[row] for row in range(3)], cosines, atol=1e-5)
-    with pytest.raises(InputError, match="--prompt=doc: "):
-        next(neighbours.find(folder, output, asked, 3, prompt="doc"))
-
-
-def test_a_default_prompt_is_part_of_the_signature(sentence_model, tmp_path):
-    folder = sentence_model(others=PROMPTED | {"default_prompt_name": "query"})
-    saved_model.export(sources.find([f"embedding={folder}"]), f"{tmp_path}/export")
-    predictor = Predictor(f"{tmp_path}/export", engine="tensorflow")
-    texts = [*TEXTS, "naïve"]  # not only those that are tokenized without TensorFlow
-    found = predictor("embedding", text=texts)["embedding"]
-    np.testing.assert_allclose(found, make(folder)(texts), atol=1e-5)
-    found = predictor("embedding_unprompted", text=texts)["embedding"]
-    np.testing.assert_allclose(found, make(folder, prompt="none")(texts), atol=1e-5)
-    assert predictor.task().request_signature == "embedding_unprompted"
-    manifest = predictor.manifest
-    predictor.close()
-
-    def parsed(**body):
-        encoded, limits = (
-            json.dumps({"input": TEXTS[:2], **body}).encode(),
-            RequestLimits(8, 1000, 1, 1),
-        )
-        request = EmbeddingsRequest(encoded, limits, manifest, "bert")
-        return request.parse().signature, request.inputs(["text"])["text"]
-
-    assert parsed() == ("embedding", TEXTS[:2])
-    prompted = [f"naïve: {text}" for text in TEXTS[:2]]
-    assert parsed(prompt_name="passage") == ("embedding_unprompted", prompted)
-    with pytest.raises(RefusalError, match="'x'; the prompts of this model are query, passage"):
-        parsed(prompt_name="x")
-
-
-def test_training_adds_no_prompt_and_keeps_them(sentence_model, tmp_path):
-    folder = sentence_model(others=PROMPTED)
-    plain, output = (
-        labelled_data.tune(place, path, "embedding", _write_pairs, epochs=1.0, batch_size=4)[1]
-        for place, path in ((tmp_path / "a", sentence_model(length=48)), (tmp_path / "b", folder))
-        if place.mkdir() is None
-    )
-    prompted = make(output)
-    assert prompted.settings.prefix == "naïve: "
-    np.testing.assert_array_equal(make(output, prompt="none")(TEXTS), make(plain)(TEXTS))
-    weights.write(weights.read(output), f"{tmp_path}/back", Format.HUGGINGFACE)
-    os.remove(f"{tmp_path}/back/tasks.json")
-    np.testing.assert_array_equal(make(f"{tmp_path}/back")(TEXTS), prompted(TEXTS))
-
-
-@pytest.mark.parametrize("modules", [("Transformer", "Pooling", "Normalize"), DENSE], ids=len)
-def test_vectors_are_cut_before_they_are_normalized(sentence_model, modules, tmp_path):
-    folder = sentence_model(modules=modules, others={"truncate_dim": 5})
-    wanted = make(folder, truncate_dim=12, normalize=False)(TEXTS)[:, :5]
-    if "Normalize" in modules:
-        wanted /= np.linalg.norm(wanted, axis=1, keepdims=True)
-    embedder = make(folder)
-    assert embedder.width == 5
-    np.testing.assert_allclose(embedder(TEXTS), wanted, atol=1e-6)
-    assert make(folder, truncate_dim=2)(TEXTS).shape[1] == 2
-    assert make(folder, pooling="mean").width == 32
-    with pytest.raises(InputError, match="--truncate_dim=33: vectors of .* have (32|12) dim"):
-        make(folder, truncate_dim=33)
-    saved_model.export(sources.find([f"embedding={folder}"]), f"{tmp_path}/export")
-    predictor = Predictor(f"{tmp_path}/export", engine="tensorflow")
-    np.testing.assert_allclose(predictor(text=TEXTS)["embedding"], wanted, atol=1e-5)
-    predictor.close()
-    weights.write(weights.read(folder), f"{tmp_path}/back", Format.HUGGINGFACE)
-    os.remove(f"{tmp_path}/back/tasks.json")
-    np.testing.assert_array_equal(make(f"{tmp_path}/back")(TEXTS), embedder(TEXTS))
-
-
-@pytest.mark.parametrize("similarity", ["dot", "cosine"])
-@pytest.mark.parametrize("indexed", [False, True])
-def test_vectors_are_compared_as_the_model_states(sentence_model, similarity, indexed, tmp_path):
-    folder = sentence_model(others={"similarity_fn_name": similarity})
-    output = f"{tmp_path}/vectors.npy"
-    (tmp_path / "texts.txt").write_text("\n".join(TEXTS))
-    run.write(folder, TextFile(f"{tmp_path}/texts.txt", {}), output, EmbeddingSettings())
-    asked = [TextExample("", "", "short")]
-    (found,) = neighbours.find(folder, output, asked, len(TEXTS), indexed)
-    vectors, (query,) = make(folder)(TEXTS), make(folder)(["short"])
-    wanted = vectors @ query
-    if similarity == "cosine":
-        wanted /= np.linalg.norm(vectors, axis=1) * np.linalg.norm(query)
-    assert [int(near.id) for near in found.found] == np.argsort(-wanted, kind="stable").tolist()
-    np.testing.assert_allclose(
-        [near.similarity for near in found.found], -np.sort(-wanted), rtol=1e-5
-    )
-    weights.write(weights.read(folder), f"{tmp_path}/back", Format.HUGGINGFACE)
-    os.remove(f"{tmp_path}/back/tasks.json")
-    assert make(f"{tmp_path}/back").settings.similarity == similarity
-
-
 # Prints the vectors that sentence-transformers makes with the models of some folders.
 _PEER = """
 import json, sys
@@ -434,25 +159,19 @@ def test_vectors_are_those_of_sentence_transformers(sentence_model, tmp_path):
         np.testing.assert_allclose(own @ own.T, similarities, atol=1e-5)
 
 
-def _change(path, **values):
-    path = pathlib.Path(path)
-    found = json.loads(path.read_text()) if path.exists() else {}
-    path.write_text(json.dumps(found | values))
-
-
 def test_files_of_older_versions_are_read(sentence_model):
     folder = sentence_model()
-    _change(f"{folder}/sentence_roberta_config.json", max_seq_length=9)
-    _change(f"{folder}/1_Pooling/config.json", pooling_mode_mean_tokens=False)  # it is the default
+    change(f"{folder}/sentence_roberta_config.json", max_seq_length=9)
+    change(f"{folder}/1_Pooling/config.json", pooling_mode_mean_tokens=False)  # it is the default
     found = make(folder).settings
     assert (found.pooling, found.max_seq_length) == ("mean", 9)
 
 
 def test_lower_case_that_the_tokenizer_does_not_make_is_reported(sentence_model):
     folder = sentence_model()
-    _change(f"{folder}/sentence_bert_config.json", do_lower_case=True)
+    change(f"{folder}/sentence_bert_config.json", do_lower_case=True)
     assert make(folder)(["a text"]).shape == (1, 32)  # the tokenizer does it, too
-    _change(f"{folder}/tokenizer_config.json", do_lower_case=False)
+    change(f"{folder}/tokenizer_config.json", do_lower_case=False)
     with pytest.raises(InputError, match="modules.json: texts are made lower case"):
         make(folder)
 
@@ -516,7 +235,7 @@ def test_converted_models_make_the_same_vectors(
 def test_two_descriptions_that_differ_are_reported(sentence_model, tmp_path):
     again = f"{tmp_path}/again"
     weights.write(weights.read(sentence_model("cls_token")), again, Format.HUGGINGFACE)
-    _change(f"{again}/1_Pooling/config.json", pooling_mode_cls_token=False)
+    change(f"{again}/1_Pooling/config.json", pooling_mode_cls_token=False)
     with pytest.raises(InputError, match="tasks.json and the files of sentence-transformers"):
         weights.read(again)
 
@@ -539,21 +258,14 @@ def test_as_a_pretrained_model_it_has_all_other_signatures(sentence_model):
     assert source.task is None and source.guesses_words
 
 
-def _write_pairs(folder):
-    rows = [[text, text.upper()] for text in ("one", "two", "three", "four")]
-    labelled_data.write_rows(folder / "train.tsv", rows, ["anchor", "positive"])
-    labelled_data.write_rows(folder / "dev.tsv", rows, ["anchor", "positive"])
-    return str(folder)
-
-
 def test_training_goes_on_with_the_same_pooling(sentence_model, tmp_path):
     folder = sentence_model("cls_token")
     settings = {"epochs": 1.0, "batch_size": 4}
-    _, output = labelled_data.tune(tmp_path, folder, "embedding", _write_pairs, **settings)
+    _, output = labelled_data.tune(tmp_path, folder, "embedding", write_pairs, **settings)
     (described,) = weights.read(output).tasks
     assert described["head"]["pooling"] == "cls" and described["normalize"] is False
     assert make(output).settings.pooling == Pooling.CLS
-    _change(f"{folder}/1_Pooling/config.json", pooling_mode_cls_token=False)
+    change(f"{folder}/1_Pooling/config.json", pooling_mode_cls_token=False)
     again = labelled_data.settings_of(folder, "embedding", f"{tmp_path}/data", **settings)
     with pytest.raises(InputError, match=r"init_tasks: embedding\.head"):
         sweep.finetune(again, output, f"{tmp_path}/cache", tensorboard=False)
