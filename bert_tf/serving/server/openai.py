@@ -29,7 +29,7 @@ class _Body(msgspec.Struct, forbid_unknown_fields=True):
     model: str = ""
     encoding_format: Literal["float", "base64"] = "float"
     dimensions: Annotated[int, msgspec.Meta(ge=1)] | None = None
-    prompt_name: str | None = None  # as in sentence-transformers and its server at Hugging Face
+    prompt_name: str | None = None  # as `encode` of sentence-transformers calls it
     user: str = ""  # has no effect
 
 
