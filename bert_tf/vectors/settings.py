@@ -90,12 +90,10 @@ class FeatureSettings(Settings):
     normalize: bool | None = None
     # Width of the dense layer that vectors of texts pass, of a model that was trained with one.
     dense: int = 0
-    # Name of the prompt of the model that begins each text as a whole, and its text; None: as the
-    # model does.
+    # Name of the prompt that begins each text, and its text; None: as the model does.
     prompt: str | None = None
     prefix: str | None = None
-    # Number of dimensions that vectors of texts are cut to, before normalization; None: as the
-    # model does.
+    # Dimensions that vectors of texts are cut to, before normalization; None: as the model does.
     truncate_dim: Annotated[int | None, Range(minimum=1)] = None
     # How vectors of texts are compared: "cosine" or "dot".
     similarity: str = "cosine"

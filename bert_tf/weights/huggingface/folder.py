@@ -18,14 +18,7 @@ from bert_tf.models.base_config import EncoderConfig
 from bert_tf.models.config import BertConfig
 from bert_tf.tasks import embedding
 from bert_tf.weights import own
-from bert_tf.weights.bundle import (
-    HEADS,
-    MASKED_LM,
-    POOLER,
-    Bundle,
-    check_shape,
-    parameter_shapes,
-)
+from bert_tf.weights.bundle import MASKED_LM, POOLER, Bundle, check_shape, parameter_shapes
 from bert_tf.weights.huggingface import config as configs
 from bert_tf.weights.huggingface import generation, sentence_transformers, tokenizers
 from bert_tf.weights.huggingface.config import CONFIG
@@ -392,7 +385,7 @@ def write(model: Bundle, folder: str) -> None:
     if model.vocabulary:
         tokenizers.write(model, folder)
     if model.tasks and model.task()["shape"] == embedding.SHAPE.name:
-        heads = [model.task()["name"]] if model.has(HEADS) else []
+        heads = [model.task()["name"]] if tasks.load(model.task()).units else []
         dense = _DENSE.write(model.weights, model.config, heads)
         if dense and not dense["linear.bias"].any():
             del dense["linear.bias"]

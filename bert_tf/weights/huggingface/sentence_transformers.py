@@ -291,12 +291,9 @@ def dense_folder(folder: str) -> tuple[str, bool]:
 
 
 def write(model: Bundle, folder: str, dense: Mapping[str, np.ndarray]) -> None:
-    """Writes the description of a model of embeddings.
+    """Writes a model of embeddings, except for its encoder.
 
-    Args:
-      model: The model.
-      folder: Where to write it.
-      dense: The weights of its module Dense, by the library's names; empty without one.
+    `dense` has the weights of its module Dense by their names there; empty without one.
     """
     task, config = model.task(), model.config
     stated = {
