@@ -3,8 +3,9 @@ r"""Finds the nearest neighbours of texts among the vectors that `embed` wrote.
   bert-tf neighbours --vectors=vectors.npy --model=savedmodels/pretrained --query="a text" --count=5
   bert-tf neighbours --vectors=vectors.npy --model=savedmodels/pretrained --queries=texts.txt --json
 
-Prints the cosine similarity, the id (in a file with one text per line, the number of the line from
-0) and the text of each neighbour of each query, the nearest first.
+Prints the similarity (the cosine; the dot product for models that are compared by it), the id (in a
+file with one text per line, the number of the line from 0) and the text of each neighbour of each
+query, the nearest first.
 """
 
 from collections.abc import Iterable
@@ -32,6 +33,7 @@ def main(
     count: Count = 10,
     rerank: Path | None = None,
     index: bool = False,
+    prompt: str | None = None,
     json: bool = False,
     table: TextTable,
 ) -> None:
@@ -48,6 +50,8 @@ def main(
         given: none.
       index: Search an index of faiss beside the vectors, which is made once: faster for many
         queries, and may miss some neighbours.
+      prompt: Name of the prompt of the model that begins each query. Not given: that of the
+        vectors.
       json: Print a line of JSON for each query.
     """
     if bool(query) == bool(queries):
@@ -65,7 +69,7 @@ def main(
         from bert_tf.serving import reranking
 
         reranker = reranking.load(rerank)
-    for found in neighbours.find(model, vectors, texts, count, index):
+    for found in neighbours.find(model, vectors, texts, count, index, prompt):
         nearest = found if reranker is None else neighbours.ordered(found, reranker)
         (_show_json if json else _show)(nearest)
 

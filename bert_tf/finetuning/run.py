@@ -290,7 +290,8 @@ class Run:
             entry["name"]
             for entry in bundle.tasks
             if (task := trained.get(entry["name"]))
-            and (entry["shape"], tuple(entry["labels"])) == (task.shape, task.labels)
+            and entry["shape"] == task.shape
+            and (tuple(entry["labels"]) == task.labels or not task.own_head)
             and tasks.load(entry).head == task.head
         }
         for name in head_units(bundle.weights):

@@ -44,6 +44,7 @@ _ACTIVATIONS: dict[str, tuple[Activation, Activation]] = {
         functools.partial(_gelu, approximate=False),
         functools.partial(_gelu_slope, approximate=False),
     ),
+    "identity": (tf.identity, tf.ones_like),
     "relu": (tf.nn.relu, lambda x: tf.cast(x > 0, tf.float32)),
     "tanh": (tf.tanh, lambda x: 1.0 - tf.square(tf.tanh(x))),
 }

@@ -34,6 +34,7 @@ class Pooling(enum.StrEnum):
 
 
 PLAIN_POOLING = (Pooling.MEAN, Pooling.CLS, Pooling.MAX)  # without weights of its own
+DENSE_ACTIVATIONS = ("tanh", "identity", "relu", "gelu_erf")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,7 +47,9 @@ class HeadConfig(FieldChecks):
       bilstm_width: Width of each direction.
       both_orders: Whether the logits of a pair are the sums of those of both orders of its texts
         (`bert_tf.models.orders`).
-      pooling: What the vector of a text is, for heads without weights; one of `PLAIN_POOLING`.
+      pooling: What the vector of a text is, for heads of vectors; one of `PLAIN_POOLING`.
+      dense_width: Width of a linear map of that vector, and thus of the result; 0: without one.
+      dense_act: What follows the linear map; one of `DENSE_ACTIVATIONS`.
 
     Raises:
       InputError: A value is invalid.
@@ -57,11 +60,14 @@ class HeadConfig(FieldChecks):
     bilstm_width: Annotated[int, whole(most=MAX_WIDTH)] = 768
     both_orders: Flag = False
     pooling: Pooling = Pooling.MEAN
+    dense_width: Annotated[int, whole(least=0, most=MAX_WIDTH)] = 0
+    dense_act: str = DENSE_ACTIVATIONS[0]
 
     def __post_init__(self):
         super().__post_init__()
         self.check_choice("layers", tuple(HeadLayers))
         self.check_choice("pooling", PLAIN_POOLING)
+        self.check_choice("dense_act", DENSE_ACTIVATIONS)
         object.__setattr__(self, "layers", HeadLayers(self.layers))
         object.__setattr__(self, "pooling", Pooling(self.pooling))
 
@@ -106,4 +112,6 @@ class HeadConfig(FieldChecks):
         values = dataclasses.asdict(self) | names
         if self.pooling is Pooling.MEAN:
             del values["pooling"]
+        if not self.dense_width:
+            del values["dense_width"], values["dense_act"]
         return {name: value for name, value in values.items() if value is not False}

@@ -7,7 +7,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.models import fused_ops
+from bert_tf.models import activations, fused_ops
 from bert_tf.models.config import BertConfig
 from bert_tf.models.head_config import HeadConfig, HeadLayers, Pooling
 from bert_tf.models.layers import BiLstm, Dense, LayerNorm, pooling
@@ -148,6 +148,42 @@ class SentenceHead(OutputsHead):
     def call(self, outputs: dict[str, Any], seed: tf.Tensor | None = None) -> tf.Tensor:
         """Returns float32 vectors [batch, width]; it has no dropout, so `seed` has no effect."""
         return pooling.PLAIN[self.pooling](outputs["sequence_output"], outputs["input_mask"])
+
+
+@serializable
+class DenseSentenceHead(OutputsHead, Dense):
+    """The vector of a sequence, pooled of those of its tokens, a linear map and an activation.
+
+    Args:
+      inputs: Width of the encoder.
+      units: Width of the vectors.
+      pooling: One of `PLAIN_POOLING`.
+      dense_act: One of `DENSE_ACTIVATIONS`.
+    """
+
+    per_token = False
+    reads_pooled = both_orders = False
+
+    def __init__(self, inputs: int, units: int, pooling: str, dense_act: str, **kwargs):
+        super().__init__(inputs, units, **kwargs)
+        self.pooling, self.dense_act = Pooling(pooling), dense_act
+
+    @property
+    def expected_shape(self) -> dict[str, Shape]:
+        """The shape of the encoder's output that it reads."""
+        return {"sequence_output": (None, None, self.inputs)}
+
+    def compute_output_shape(  # type: ignore[override]  # each Keras layer has its own arguments
+        self, input_shape: dict[str, Shape]
+    ) -> Shape:
+        """The shape [batch, units]."""
+        return (input_shape["sequence_output"][0], self.units)
+
+    def call(self, outputs: dict[str, Any], seed: tf.Tensor | None = None) -> tf.Tensor:
+        """Returns float32 vectors [batch, units]; it has no dropout, so `seed` has no effect."""
+        pool = pooling.PLAIN[self.pooling]
+        vectors = super().call(pool(outputs["sequence_output"], outputs["input_mask"]))
+        return activations.function(self.dense_act)(vectors)
 
 
 def gather_positions(sequence: tf.Tensor, positions: tf.Tensor) -> tf.Tensor:

@@ -100,9 +100,9 @@ def pack_plain(
 
 
 def _plain_ids(plain: PlainTexts, tokenizer: Tokenizer, text: bytes) -> list[int] | None:
-    if not text.isascii():
+    if not (text.isascii() and plain.prefix.isascii()):
         return None
-    decoded = text.decode("ascii")
+    decoded = plain.prefix + text.decode("ascii")
     if plain.excluded and plain.excluded in decoded:
         return None
     return tokenizer.plain_ids(decoded)

@@ -117,7 +117,7 @@ class Task(abc.ABC):
       head: which outputs of the encoder the head reads, and through which layers.
       shape: name of its `TaskShape`.
       per_token: whether the head has logits for every token.
-      own_head: whether the head has weights of its own.
+      own_head: whether training makes a head with weights of its own.
       described: further fields that a description of the task has. Their types are checked when
         it is read.
       unknown_elsewhere: values of those fields for models of other programs, where they differ
@@ -150,7 +150,7 @@ class Task(abc.ABC):
     @property
     @abc.abstractmethod
     def units(self) -> int:
-        """Number of logits of the head; 0 without weights of its own (`own_head`)."""
+        """Number of logits of the head; 0 if it has no weights of its own."""
 
     @property
     def reads_pooled(self) -> bool:

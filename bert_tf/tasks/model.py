@@ -13,14 +13,20 @@ from bert_tf.models import inputs as model_inputs
 from bert_tf.models.base_config import EncoderConfig
 from bert_tf.models.config import BertConfig
 from bert_tf.models.head_config import HeadConfig
-from bert_tf.models.heads import MaskedLMHead, SentenceHead, TaskHead, VocabularyHead
+from bert_tf.models.heads import (
+    DenseSentenceHead,
+    MaskedLMHead,
+    SentenceHead,
+    TaskHead,
+    VocabularyHead,
+)
 from bert_tf.models.layers.base import Configured, Layer, Shape, Weight, serializable
 from bert_tf.objectives.base import Batch, Scalars, score
 from bert_tf.objectives.left_to_right import next_tokens
 from bert_tf.tasks import Task
 from pipelines.common.errors import InputError
 
-Head = TaskHead | VocabularyHead | SentenceHead
+Head = TaskHead | VocabularyHead | SentenceHead | DenseSentenceHead
 TEACHER = "teacher_logits"  # a feature of batches in task distillation
 _TEACHER_FRACTION = 0.5  # of the loss; the labels have the rest
 _LANGUAGE_FRACTION = 0.5  # factor of the loss of next tokens in fine-tuning a GPT
@@ -62,9 +68,12 @@ class HeadShape(NamedTuple):
         Raises:
           InputError: it is one over the vocabulary, and the model has no decoder.
         """
+        width, pooling = config.hidden_size, self.config.pooling
         if not self.units and not self.per_token:
-            pooling = self.config.pooling
-            return SentenceHead(config.hidden_size, pooling, name=self.name, **kwargs)
+            return SentenceHead(width, pooling, name=self.name, **kwargs)
+        if self.config.dense_width:
+            act = self.config.dense_act
+            return DenseSentenceHead(width, self.units, pooling, act, name=self.name, **kwargs)
         if not self.units:
             if not (isinstance(config, BertConfig) and config.num_decoder_layers):
                 raise InputError(
@@ -72,7 +81,7 @@ class HeadShape(NamedTuple):
                 )
             return VocabularyHead(config, name=self.name, **kwargs)
         return TaskHead(
-            config.hidden_size,
+            width,
             self.units,
             self.per_token,
             config.task_dropout,

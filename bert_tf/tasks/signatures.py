@@ -15,7 +15,7 @@ import tensorflow as tf
 
 from bert_tf.models import orders
 from bert_tf.models.base_encoder import Encoder
-from bert_tf.models.heads import SentenceHead, TaskHead, VocabularyHead
+from bert_tf.models.heads import DenseSentenceHead, SentenceHead, TaskHead, VocabularyHead
 from pipelines.tokenizers import packing
 from pipelines.tokenizers.base import Tokenizer
 from pipelines.tokenizers.packing import MODEL_INPUTS, Packed
@@ -121,11 +121,13 @@ class PlainTexts:
       names: the text input, or the two of a pair.
       max_seq_length: tokens of a sequence.
       excluded: texts that contain this need the graph; "" excludes none.
+      prefix: begins each text.
     """
 
     names: tuple[str, ...]
     max_seq_length: int
     excluded: str = ""
+    prefix: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -173,7 +175,7 @@ class ServedModel:
         self,
         tokenizer: Tokenizer,
         encoder: Encoder,
-        head: TaskHead | VocabularyHead | SentenceHead | None = None,
+        head: TaskHead | VocabularyHead | SentenceHead | DenseSentenceHead | None = None,
         portable: bool = False,
     ):
         self.tokenizer = tokenizer

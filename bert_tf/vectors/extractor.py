@@ -1,6 +1,7 @@
 """Features of tokens and words, and vectors of texts: hidden states (paper, section 5.3)."""
 
 import dataclasses
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -109,8 +110,15 @@ class FeatureExtractor:
         self.settings = dataclasses.replace(
             settings, layers=chosen, max_seq_length=self.max_seq_length
         )
-        width = source.bundle.config.hidden_size
-        self.shape = _shape(settings.combine, len(self.layers), width)
+        self._dense = models.dense(source) if settings.dense else tf.identity
+        width = settings.dense or source.bundle.config.hidden_size
+        *outer, width = _shape(settings.combine, len(self.layers), width)
+        if (settings.truncate_dim or 0) > width:
+            raise InputError(
+                f"--truncate_dim={settings.truncate_dim}: vectors of {source.folder} have {width} "
+                "dimensions."
+            )
+        self.shape = (*outer, settings.truncate_dim or width)
         self.model = models.checksums(source)
         self._tokenizer = source.bundle.tokenizer()
         self._encoder = models.encoder(source, settings.precision)
@@ -169,6 +177,13 @@ class FeatureExtractor:
             segments = self._tokenizer.types(2)
             self._encoder.config.check_segments(segments, "the text")
         unit = Unit(self.settings.unit)
+        if prefix := self.settings.prefix:
+            examples = [
+                dataclasses.replace(each, text_a=prefix + each.text_a)
+                if isinstance(each, TextExample)
+                else each
+                for each in examples
+            ]
         texts = tokenized.tokenize(self._tokenizer, examples, self.max_seq_length, unit)
         values = self.compute(texts, progress)
         return FeatureBlock(values, texts.unit_splits, texts.units, texts.uncut)
@@ -201,8 +216,9 @@ class FeatureExtractor:
             chosen = [outputs["pooled_output"]]
         else:
             pool = pooling.PLAIN[Pooling(self.settings.pooling or Pooling.MEAN)]
-            chosen = [pool(layers[layer], mask) for layer in self.layers]
+            chosen = [self._dense(pool(layers[layer], mask)) for layer in self.layers]
         found = self._combined(tf.stack([tf.cast(layer, tf.float32) for layer in chosen], 1))
+        found = found[..., : self.settings.truncate_dim]
         if self.settings.normalize:
             found /= tf.maximum(tf.norm(found, axis=-1, keepdims=True), MIN_NORM)
         return found
@@ -213,7 +229,7 @@ class FeatureExtractor:
             case Combination.SEPARATE:
                 return layers
             case Combination.CONCAT:
-                return tf.reshape(layers, [-1, *self.shape])
+                return tf.reshape(layers, [-1, math.prod(layers.shape[1:])])
             case Combination.SUM:
                 return tf.reduce_sum(layers, 1)
             case Combination.MEAN:

@@ -135,7 +135,9 @@ def _search(vectors: VectorFile, pairs: _Pairs, count: int, place: BlockOutput) 
         for number, asked in enumerate(vectors.blocks(candidates), 1):
             texts = list(itertools.islice(first, len(asked)))
             if not place.has(number - 1, [LINES]):
-                nearest, _ = search(vectors.blocks(0, candidates), asked, count + most)
+                nearest, _ = search(
+                    vectors.blocks(0, candidates), asked, count + most, vectors.settings.similarity
+                )
                 found = zip(texts, nearest.tolist(), strict=True)
                 rows = (row for text, near in found for row in pairs.rows(text, near, count))
                 place.write(number - 1, rows)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from absl import logging
 
-from bert_tf.vectors.vector_file import VectorFile, unit
+from bert_tf.vectors.vector_file import VectorFile, compared
 from pipelines.common import files, json_files, optional
 from pipelines.common.errors import InputError
 
@@ -40,6 +40,7 @@ class VectorIndex:
                 f"{vectors.path}: an index is read from a local disk; copy the file and those of "
                 "its name, or leave out --index."
             )
+        self._similarity = vectors.settings.similarity
         path, description = f"{vectors.path}.faiss", f"{vectors.path}.faiss.json"
         identity = {"vectors_sha256": files.sha256(vectors.manifest)}
         known = files.gfile.exists(path) and json_files.read_whole(description, dict[str, str])
@@ -67,11 +68,11 @@ class VectorIndex:
         step = max(1, vectors.rows // (_SAMPLE * cells))
         begin, sample = 0, []
         for block in vectors.blocks():
-            sample.append(unit(block[-begin % step :: step]))
+            sample.append(compared(block[-begin % step :: step], self._similarity))
             begin += len(block)
         index.train(np.concatenate(sample))
         for block in vectors.blocks():
-            index.add(unit(block))
+            index.add(compared(block, self._similarity))
         return index
 
     def search(self, queries: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
@@ -82,11 +83,11 @@ class VectorIndex:
           count: maximum number of rows for a query.
 
         Returns:
-          int64 [queries, count] numbers of rows from 0, the most similar first, and their cosine
+          int64 [queries, count] numbers of rows from 0, the most similar first, and their
           similarities, float32 [queries, count]. If the file has fewer rows, the last numbers are
           -1.
         """
-        queries = unit(queries)
+        queries = compared(queries, self._similarity)
         similarities, rows = self._index.search(queries, count)
         few = (rows < 0).any(axis=1)  # in the nearest cells, which may even be empty
         if few.any():

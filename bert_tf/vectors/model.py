@@ -1,17 +1,20 @@
 """The models that vectors are made with."""
 
 import dataclasses
+from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar, cast
+
+import tensorflow as tf
 
 from bert_tf import tasks, weights
 from bert_tf.export import saved_model, sources
 from bert_tf.export.sources import ModelSource
-from bert_tf.models import encoders
+from bert_tf.models import activations, encoders
 from bert_tf.models.base_encoder import Encoder
 from bert_tf.models.head_config import Pooling
 from bert_tf.tasks import embedding
 from bert_tf.vectors.settings import FeatureSettings, Unit
-from bert_tf.weights.bundle import POOLER, Bundle
+from bert_tf.weights.bundle import HEADS, POOLER, Bundle
 from bert_tf.weights.huggingface import sentence_transformers
 from pipelines.common.errors import InputError
 
@@ -37,11 +40,15 @@ def read(path: str) -> ModelSource:
 
 
 def checksums(source: ModelSource) -> dict[str, str]:
-    """Checksums that identify the encoder and the tokenizer of a model, in whatever format."""
-    return {
+    """Checksums of what makes vectors: encoder, tokenizer, dense layer; in any format the same."""
+    found = {
         "encoder_sha256": source.encoder_key(),
         "tokenizer_sha256": source.tokenizer_key(),
     }
+    for task in source.bundle.tasks:
+        if task["shape"] == embedding.SHAPE.name and tasks.load(task).units:
+            found["dense_sha256"] = source.bundle.head_sha256(task["name"])
+    return found
 
 
 def encoder(source: ModelSource, dtype: str) -> Encoder:
@@ -58,6 +65,19 @@ def encoder(source: ModelSource, dtype: str) -> Encoder:
     return made
 
 
+def dense(source: ModelSource) -> Callable[[tf.Tensor], tf.Tensor]:
+    """The dense layer of a model that was trained to make vectors.
+
+    It maps float32 [batch, hidden_size] to [batch, width].
+    """
+    task = _trained_task(source.bundle)
+    assert task is not None  # which the settings are of
+    weights_of = source.bundle.weights
+    kernel, bias = (weights_of[f"{HEADS}{task.name}/{part}"] for part in ("kernel", "bias"))
+    activation = activations.function(task.head.dense_act)
+    return lambda vectors: activation(tf.matmul(vectors, kernel) + bias)
+
+
 def complete(source: ModelSource, settings: SettingsT) -> SettingsT:
     """The settings with a pooling: the chosen one, or else all as the model was trained.
 
@@ -68,6 +88,10 @@ def complete(source: ModelSource, settings: SettingsT) -> SettingsT:
     trained = None
     if settings.pooling is None and settings.unit == Unit.TEXT:
         trained = _trained_task(source.bundle)
+    if settings.prefix is None:
+        default = trained.prefix if trained else ""
+        prefix = default if settings.prompt is None else prompt(source, settings.prompt)
+        settings = dataclasses.replace(settings, prefix=prefix)
     if trained is None:
         return dataclasses.replace(
             settings,
@@ -78,6 +102,9 @@ def complete(source: ModelSource, settings: SettingsT) -> SettingsT:
     found = dataclasses.replace(
         settings,
         pooling=trained.head.pooling,
+        dense=trained.units,
+        truncate_dim=settings.truncate_dim or trained.truncate_dim,
+        similarity=trained.similarity,
         normalize=normalize,
         max_seq_length=settings.max_seq_length or trained.max_seq_length,
     )
@@ -85,11 +112,24 @@ def complete(source: ModelSource, settings: SettingsT) -> SettingsT:
     return found
 
 
+def prompt(source: ModelSource, name: str) -> str:
+    """A prompt of a model; an InputError if the model does not have it."""
+    trained = _trained_task(source.bundle)
+    prompts = trained.prompts if trained else {}
+    if name not in prompts:
+        raise InputError(
+            f"--prompt={name}: {source.folder} has the prompts {', '.join(prompts) or '(none)'}."
+        )
+    return prompts[name]
+
+
 def _trained_task(bundle: Bundle) -> "Embedding | None":
     """The task of making vectors that a model was trained for, if any."""
     known = next((t for t in bundle.tasks if t["shape"] == embedding.SHAPE.name), None)
     try:
         known = known or sentence_transformers.read(bundle)
+        if known and tasks.load(known).units and not bundle.has(f"{HEADS}{known['name']}/"):
+            raise InputError(f"{bundle.place}: is read for another task, without its Dense.")
     except InputError as error:
         remedy = "Choose --pooling to embed with the encoder alone."
         raise InputError(f"{error} {remedy}") from error
@@ -129,6 +169,11 @@ def layers(source: ModelSource, settings: FeatureSettings) -> tuple[int, ...]:
     if given is not None and len(given) != len(numbers):
         raise InputError(
             f"--layer_weights: {len(given)} weights for {len(numbers)} layers; give one for each."
+        )
+    if settings.dense and numbers != (count,):
+        raise InputError(
+            f"--layers: the dense layer of {source.folder} is that of the last layer; leave "
+            "--layers out, or choose --pooling to embed with the encoder alone."
         )
     if settings.unit != Unit.TEXT or settings.pooling != Pooling.POOLER:
         return numbers

@@ -1,5 +1,6 @@
-"""Nearest neighbours of texts among the vectors of a file, by cosine similarity."""
+"""Nearest neighbours of texts among the vectors of a file."""
 
+import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -9,7 +10,7 @@ from bert_tf.tasks.embedding.retrieval import largest
 from bert_tf.vectors import model as models
 from bert_tf.vectors.extractor import Embedder
 from bert_tf.vectors.index import VectorIndex
-from bert_tf.vectors.vector_file import VectorFile, unit
+from bert_tf.vectors.vector_file import VectorFile, compared
 from pipelines.common.errors import InputError
 from pipelines.labelled import text_files
 from pipelines.labelled.schema import TextExample
@@ -18,7 +19,7 @@ from pipelines.labelled.schema import TextExample
 class Neighbour(NamedTuple):
     """A row of the vectors: its similarity to the query, its id, and one or two texts.
 
-    The similarity is the cosine, or what a reranker says.
+    The similarity is the cosine, the dot product for models of it, or what a reranker says.
     """
 
     similarity: float
@@ -39,6 +40,7 @@ def find(
     queries: Iterable[TextExample],
     count: int,
     indexed: bool = False,
+    prompt: str | None = None,
 ) -> Iterator[Neighbours]:
     """Yields the nearest neighbours of each query.
 
@@ -50,6 +52,7 @@ def find(
       queries: texts, or pairs of texts.
       count: maximum number of neighbours.
       indexed: whether to search a `VectorIndex`, which may miss some.
+      prompt: name of the prompt of the model that begins each query; None: that of the vectors.
 
     Raises:
       InputError: the vectors are of another model, or damaged; or there can be no index.
@@ -61,12 +64,17 @@ def find(
             f"{path}: its vectors are of another model than {model}; name the model that they were "
             "made with."
         )
-    embedder = Embedder(source, vectors.settings)
+    settings = vectors.settings
+    if prompt is not None:
+        settings = dataclasses.replace(settings, prefix=models.prompt(source, prompt))
+    embedder = Embedder(source, settings)
     index = VectorIndex(vectors) if indexed else None
     for block in text_files.blocks(queries):
         asked = embedder([query.text_a for query in block], [query.text_b for query in block])
         rows, similarities = (
-            index.search(asked, count) if index else search(vectors.blocks(), asked, count)
+            index.search(asked, count)
+            if index
+            else search(vectors.blocks(), asked, count, settings.similarity)
         )
         stored = vectors.texts({row for row in rows.flat if row >= 0})
         for query, numbers, values in zip(block, rows.tolist(), similarities.tolist(), strict=True):
@@ -91,7 +99,7 @@ def ordered(
 
 
 def search(
-    blocks: Iterable[np.ndarray], queries: np.ndarray, count: int
+    blocks: Iterable[np.ndarray], queries: np.ndarray, count: int, similarity: str = "cosine"
 ) -> tuple[np.ndarray, np.ndarray]:
     """Finds the most similar rows of each query by an exhaustive search.
 
@@ -99,17 +107,18 @@ def search(
       blocks: blocks of vectors, float32 [rows, width].
       queries: float32 [queries, width].
       count: maximum number of rows for a query.
+      similarity: "cosine" or "dot".
 
     Returns:
       int64 [queries, found] numbers of rows from 0, the most similar first (the first row if
-      several are equal), and their cosine similarities, float32 [queries, found].
+      several are equal), and their similarities, float32 [queries, found].
     """
-    queries = unit(queries)
+    queries = compared(queries, similarity)
     rows = np.empty([len(queries), 0], np.int64)
     best = np.empty([len(queries), 0], np.float32)
     first = 0
     for block in blocks:
-        found = queries @ unit(block).T
+        found = queries @ compared(block, similarity).T
         order = np.stack([largest(row, count) for row in found])
         # Earlier rows come first, and so precede rows that are equally similar.
         best = np.concatenate([best, np.take_along_axis(found, order, 1)], 1)

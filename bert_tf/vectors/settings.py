@@ -88,6 +88,15 @@ class FeatureSettings(Settings):
     precision: Annotated[str, choice(("float32", "bfloat16")), Group.MACHINE] = "float32"
     # Whether to divide each vector by its length (L2); None: as the model does.
     normalize: bool | None = None
+    # Width of the dense layer that vectors of texts pass, of a model that was trained with one.
+    dense: int = 0
+    # Name of the prompt that begins each text, and its text; None: as the model does.
+    prompt: str | None = None
+    prefix: str | None = None
+    # Dimensions that vectors of texts are cut to, before normalization; None: as the model does.
+    truncate_dim: Annotated[int | None, Range(minimum=1)] = None
+    # How vectors of texts are compared: "cosine" or "dot".
+    similarity: str = "cosine"
 
     def check(self) -> None:
         """Raises InputError if a value is out of range, or weights do not match the combination."""
@@ -107,8 +116,11 @@ class FeatureSettings(Settings):
             del found["word_pooling"]
         if self.unit != Unit.TEXT:
             del found["pooling"]
-        if not self.normalize:
-            del found["normalize"]
+        for name in ("normalize", "dense", "prompt", "prefix", "truncate_dim"):
+            if not found[name]:
+                del found[name]
+        if self.similarity == "cosine":
+            del found["similarity"]
         return found
 
     @classmethod
@@ -138,10 +150,17 @@ class EmbeddingSettings(FeatureSettings):
       normalize: Divide each vector by its length (L2), so that dot products are cosine
         similarities. Not given: as the model does that was trained to make vectors, if there is no
         --pooling; no others are divided.
+      prompt: Name of the prompt of the model that begins each text (the first one of a pair). Not
+        given: its default prompt, if it has one and there is no --pooling.
+      truncate_dim: Number of dimensions that vectors are cut to, before they are divided by their
+        length, for models that were trained for shorter vectors. Not given: as the model states, if
+        there is no --pooling; all.
     """
 
     layers: tuple[int, ...] = (-1,)
     normalize: bool | None = None
+    prompt: str | None = None
+    truncate_dim: Annotated[int | None, Range(minimum=1)] = None
     unit: Unit = dataclasses.field(default=Unit.TEXT, init=False)
     word_pooling: WordPooling = dataclasses.field(default=WordPooling.FIRST, init=False)
     layer_weights: tuple[float, ...] | None = dataclasses.field(default=None, init=False)

@@ -117,6 +117,8 @@ class VectorFile:
         return self._place.complete(number, ending)
 
 
-def unit(vectors: np.ndarray) -> np.ndarray:
-    """Vectors divided by their lengths, float32 [rows, width]."""
+def compared(vectors: np.ndarray, similarity: str) -> np.ndarray:
+    """Vectors whose dot products are their similarities, "cosine" or "dot"; [rows, width]."""
+    if similarity == "dot":
+        return vectors
     return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), MIN_NORM)

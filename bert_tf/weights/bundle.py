@@ -130,6 +130,11 @@ class Bundle:
         """A checksum of the configuration and the weights of the encoder."""
         return self._checksum(json.dumps(self.config.to_dict(), sort_keys=True), "encoder/")
 
+    def head_sha256(self, name: str) -> str:
+        """A checksum of the configuration and the weights of a task's head."""
+        head = json.dumps(self.task(name).get("head", {}), sort_keys=True)
+        return self._checksum(head, f"{HEADS}{name}/")
+
     def _checksum(self, description: str, group: str) -> str:
         digest = hashlib.sha256(description.encode())
         for name in sorted(self.weights):

@@ -187,7 +187,7 @@ def write(model: Bundle, folder: str) -> None:
     span = description is not None and description["shape"] == "span"
     if layout is LAYOUTS["electra"]:
         _check_electra(model, span)
-    has_head = description is not None and tasks.load(description).own_head
+    has_head = description is not None and tasks.load(description).units
     names = [description["name"]] if description and has_head else []
     table = layout.table(span)
     lost = [n for n in model.weights if not n.startswith(HEADS) and not table.theirs(n)]

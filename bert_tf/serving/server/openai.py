@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar
 import msgspec
 import numpy as np
 
+from bert_tf import tasks
 from bert_tf.export import saved_model
 from bert_tf.export.saved_model import Manifest
 from bert_tf.serving.server import rest_values
@@ -28,6 +29,7 @@ class _Body(msgspec.Struct, forbid_unknown_fields=True):
     model: str = ""
     encoding_format: Literal["float", "base64"] = "float"
     dimensions: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    prompt_name: str | None = None  # as `encode` of sentence-transformers calls it
     user: str = ""  # has no effect
 
 
@@ -81,8 +83,23 @@ class EmbeddingsRequest(NamedModelRequest[_Body]):
         for self._output in _OUTPUTS:
             for name, signature in self.manifest["signatures"].items():
                 if self._output in signature["outputs"] and list(signature["inputs"]) == ["text"]:
-                    return name
+                    self._task = saved_model.tasks_of(self.manifest).get(name, {})
+                    return self._prompted(name)
         raise RefusalError(Fault.NOT_FOUND, "This model has no embeddings of texts.")
+
+    def _prompted(self, name: str) -> str:
+        """Adds the prompt that is named; returns the signature that does not add another one."""
+        chosen, prompts = self.body.prompt_name, self._task.get("prompts", {})
+        if chosen is None:
+            return name
+        if chosen not in prompts:
+            known = ", ".join(prompts) or "none"
+            raise RefusalError(
+                Fault.INVALID,
+                f'"prompt_name" is {chosen!r}; the prompts of this model are {known}.',
+            )
+        self._texts = [prompts[chosen] + text for text in self._texts]
+        return tasks.load(self._task).request_signature
 
     def inputs(self, names: Sequence[str]) -> Mapping[str, Any]:
         return {"text": self._texts}
@@ -93,8 +110,8 @@ class EmbeddingsRequest(NamedModelRequest[_Body]):
         if size is not None and size > width:
             raise RefusalError(Fault.INVALID, f'"dimensions" must be at most {width}.')
         vectors = vectors[:, :size]
-        task = saved_model.tasks_of(self.manifest).get(answer.signature, {})
-        if task.get("normalize", True):  # others are compared by their dot product
+        # Vectors of others are compared by their dot product, to which their length matters.
+        if self._task.get("normalize", True) or self._task.get("similarity") != "dot":
             vectors = signatures.normalized(vectors)
         data = [
             {"object": "embedding", "index": index, "embedding": self._written(vector)}

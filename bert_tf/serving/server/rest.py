@@ -174,11 +174,14 @@ class _RestInterface:
         if method in (*_METHODS, "stream"):
             raise RefusalError(Fault.INVALID, f"Ask for {method} by POST.")
         spec = ModelSpec(request.path_params["model"], _version(request))
-        return _json_response(rpc.status(self.answerer, spec))
+        found = rpc.as_json(rpc.status(self.answerer, spec))
+        if spec.version is None and self.answerer.versions.ready:
+            found |= self._entry()  # where clients of OpenAI look for it
+        return _json_response(found)
 
     async def _metadata(self, request: Request) -> Response:
         spec = ModelSpec(request.path_params["model"], _version(request))
-        return _json_response(rpc.metadata(self.answerer, spec))
+        return _json_response(rpc.as_json(rpc.metadata(self.answerer, spec)))
 
     async def _page(self, request: Request) -> Response:
         with self.answerer.versions.use(None) as version:
@@ -190,13 +193,16 @@ class _RestInterface:
         return PlainTextResponse("ok" if ready else "loading", 200 if ready else 503)
 
     async def _models(self, request: Request) -> Response:
+        return JSONResponse({"object": "list", "data": [self._entry()]})
+
+    def _entry(self) -> dict[str, Any]:
         """The model, as clients of OpenAI list it."""
         with self.answerer.versions.use(None) as version:
             assert version.predictor is not None  # it is available
             manifest: Mapping[str, Any] = version.predictor.manifest
         made = datetime.datetime.fromisoformat(f"{manifest['date']}T00Z")
         entry = {"id": self.answerer.name, "object": "model", "created": int(made.timestamp())}
-        return JSONResponse({"object": "list", "data": [{**entry, "owned_by": "bert-tf"}]})
+        return entry | {"owned_by": "bert-tf"}
 
     async def _metrics(self, request: Request) -> Response:
         return Response(self.answerer.metrics.text(), media_type="text/plain; version=0.0.4")
@@ -215,8 +221,8 @@ def _version(request: Request) -> int | None:
     raise RefusalError(Fault.NOT_FOUND, f"There is no version {text!r}.")
 
 
-def _json_response(message: Any) -> Response:
-    return Response(msgspec.json.encode(rpc.as_json(message)), media_type=JSON_TYPE)
+def _json_response(found: dict[str, Any]) -> Response:
+    return Response(msgspec.json.encode(found), media_type=JSON_TYPE)
 
 
 async def _refused(request: Request, error: Any) -> Response:

@@ -3,7 +3,7 @@
 import dataclasses
 import enum
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 import scipy.stats
@@ -11,7 +11,7 @@ import sklearn.feature_extraction.text
 import tensorflow as tf
 
 from bert_tf.tasks import reports, signatures
-from bert_tf.tasks.base import Task, TaskFiles
+from bert_tf.tasks.base import Size, Task, TaskFiles
 from bert_tf.tasks.embedding import losses, retrieval
 from bert_tf.tasks.sequences import SequencesTask
 from bert_tf.tasks.signatures import (
@@ -71,24 +71,52 @@ class Embedding(SequencesTask):
       dimensions: the first numbers of a vector that must do as vectors, too (Kusupati et al. 2022,
         arXiv 2205.13147); empty: only all of them.
       normalize: whether the vectors of exports have length 1, as those of predictions do.
+      prompts: texts that may begin a text, by name. Training and `predict` add none, as
+        sentence-transformers does in training.
+      default_prompt: name of the prompt that vectors are made with if none is named; "": none.
+      truncate_dim: number of dimensions that vectors are cut to, before they are normalized; None:
+        they are not cut.
+      similarity: how vectors are compared by `neighbours` and clients: "cosine" or "dot".
     """
 
     shape: ClassVar[str] = "embedding"
     own_head: ClassVar[bool] = False
-    described: ClassVar[tuple[str, ...]] = ("form", "dimensions", "normalize")
+    # What decides the vectors of a text, apart from weights and tokens.
+    vector_fields: ClassVar[tuple[str, ...]] = (
+        *("head", "normalize", "prompts", "default_prompt", "truncate_dim", "similarity"),
+    )
+    described: ClassVar[tuple[str, ...]] = ("form", "dimensions", *vector_fields[1:])
     feature_fields: ClassVar[tuple[str, ...]] = ("form",)
     main_metric = "score"
-    units = 0
     reads_pooled = False
 
     form: Form = Form.PAIRS
     dimensions: tuple[int, ...] = ()
     normalize: bool = True
+    prompts: dict[str, str] = dataclasses.field(default_factory=dict, hash=False)
+    default_prompt: str = ""
+    truncate_dim: Size | None = None
+    similarity: Literal["cosine", "dot"] = "cosine"
+
+    @property
+    def prefix(self) -> str:
+        """The default prompt; empty if there is none."""
+        return self.prompts.get(self.default_prompt, "")
+
+    @property
+    def units(self) -> int:
+        """Width of the vectors, if a dense layer decides it; else 0."""
+        return self.head.dense_width
 
     def begin_with(self, known: Iterable[Task]) -> Self:
         """Vectors are made as those of a model that was trained to make some."""
         same = next((task for task in known if isinstance(task, Embedding)), self)
-        return dataclasses.replace(self, head=same.head, normalize=same.normalize)
+        if same.units and same.name != self.name:
+            raise InputError(
+                f"{self.name}: the model's dense layer is that of its task {same.name}, which is "
+                f"trained under this name only: --task={same.name}=embedding."
+            )
+        return dataclasses.replace(self, **{x: getattr(same, x) for x in self.vector_fields})
 
     def fit(self, examples: Examples) -> Self:
         """Finds the form of the examples, and of their labels."""
@@ -183,29 +211,41 @@ class Embedding(SequencesTask):
         return losses.ranking(vectors, batch["labels"], batch["weights"])
 
     def signatures(self, model: ServedModel) -> list[Signature]:
-        """`<task>` of raw text, and `<task>_ids` of token ids."""
+        """`<task>` of raw text, and `<task>_ids` of token ids.
 
-        def pack(inputs: Tensors) -> Prepared:
-            tokens = model.tokenizer.functions.tokenize(inputs["text"])
-            packed = packing.pack(model.tokenizer, tokens, None, self.max_seq_length)
-            return Prepared(model.padded(packed), {})
+        With a default prompt, also `<task>_unprompted` of texts that are taken as they are.
+        """
 
         def finish(results: Sequence[Any], state: Tensors) -> dict[str, Any]:
-            found = signatures.normalized(results[0]) if self.normalize else results[0]
-            return {"embedding": found}
+            found = results[0][:, : self.truncate_dim]
+            return {"embedding": signatures.normalized(found) if self.normalize else found}
 
-        return [
-            Signature(
-                self.name,
+        def of_text(name: str, prefix: str) -> Signature:
+            def pack(inputs: Tensors) -> Prepared:
+                texts = tf.strings.join([prefix, inputs["text"]]) if prefix else inputs["text"]
+                tokens = model.tokenizer.functions.tokenize(texts)
+                packed = packing.pack(model.tokenizer, tokens, None, self.max_seq_length)
+                return Prepared(model.padded(packed), {})
+
+            return Signature(
+                name,
                 signatures.text_specs("text"),
                 {"text": ["A sentence to warm up with."]},
                 pack,
                 model.logits,
                 finish,
-                plain=PlainTexts(("text",), self.max_seq_length),
-            ),
-            model.ids_signature(self.name, finish, pair=False),
-        ]
+                plain=PlainTexts(("text",), self.max_seq_length, prefix=prefix),
+            )
+
+        ids = model.ids_signature(self.name, finish, pair=False)
+        if not self.prefix:
+            return [of_text(self.name, ""), ids]
+        return [of_text(self.name, self.prefix), of_text(self.request_signature, ""), ids]
+
+    @property
+    def request_signature(self) -> str:
+        """Name of the signature that adds no prompt."""
+        return f"{self.name}_unprompted" if self.prefix else self.name
 
     def requests(self, examples: Examples) -> dict[str, Any]:
         """All texts, one after the other."""
@@ -222,7 +262,10 @@ class Embedding(SequencesTask):
     ) -> list[TextVectors]:
         """The vectors, each of length 1."""
         pairs = zip(examples, logits, strict=True)
-        return [TextVectors(signatures.normalized(rows[: len(e.texts)])) for e, rows in pairs]
+        return [
+            TextVectors(signatures.normalized(rows[: len(e.texts), : self.truncate_dim]))
+            for e, rows in pairs
+        ]
 
     def metrics(self, examples: Examples, predictions: Predictions) -> dict[str, float]:
         """By the form of the examples; `score` is the first of them.

@@ -207,7 +207,7 @@ def architecture_for(model: Bundle, family: Family) -> Architecture:
     Raises:
       InputError: The model has several tasks, or no class supports it.
     """
-    if model.tasks and tasks.load(model.task()).units:  # else its head is the model's own
+    if model.tasks and tasks.load(model.task()).own_head:
         shape = model.task()["shape"]
         if shape not in family.tasks:
             raise InputError(

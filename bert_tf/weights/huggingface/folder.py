@@ -4,7 +4,7 @@ import dataclasses
 import shutil
 import tempfile
 from collections.abc import Mapping
-from typing import Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 import ml_dtypes
 import numpy as np
@@ -14,6 +14,7 @@ from absl import logging
 from numpy.typing import DTypeLike
 
 from bert_tf import tasks
+from bert_tf.models.base_config import EncoderConfig
 from bert_tf.models.config import BertConfig
 from bert_tf.tasks import embedding
 from bert_tf.weights import own
@@ -27,6 +28,9 @@ from pipelines.common import files, json_files
 from pipelines.common.errors import InputError
 from pipelines.tokenizers.bpe_vocabulary import ADDED, BPEVocabulary
 from pipelines.tokenizers.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from bert_tf.tasks.embedding.task import Embedding
 
 WEIGHTS = "model.safetensors"
 INDEX = "model.safetensors.index.json"
@@ -44,6 +48,12 @@ _IGNORED = (
     r"|.*\bh\.\d+\.attn\.(masked_)?bias|.*(en|de)coder\.version"
 )
 _WORDS = "encoder/embeddings/word_embeddings"
+_DENSE = Table(
+    {"heads/{head}": "linear"},
+    {"kernel": "weight"},
+    separator=".",
+    transposed=lambda ours: ours.endswith("/kernel"),
+)
 # Types of safetensors; buffers have integer types.
 _TYPES = {
     "F64": np.float64,
@@ -139,6 +149,8 @@ def read(path: str) -> Bundle:
                 "consist; read the pre-trained model, and fine-tune that."
             )
         config = _add_rows(config, found, len(vocabulary), path)
+    if task and task["shape"] == embedding.SHAPE.name:
+        found |= _read_dense(task, config, path)
     model = Bundle(config, found, vocabulary, settings, (task,) if task else (), path)
     if model.generates:
         generation.report(values, path, bool(config.num_decoder_layers))
@@ -206,16 +218,31 @@ def _with_pooling(model: Bundle) -> Bundle:
     if theirs is None or (model.tasks and model.task()["shape"] != theirs["shape"]):
         return model
     if not model.tasks:
-        return dataclasses.replace(model, tasks=(theirs,))
-    ours, other = (tasks.load(task, model.config.max_seq_length) for task in (model.task(), theirs))
-    if (ours.head, ours.max_seq_length, model.task().get("normalize", True)) != (
-        *(other.head, other.max_seq_length, theirs["normalize"]),
-    ):
+        dense = _read_dense(theirs, model.config, model.place)
+        return dataclasses.replace(model, tasks=(theirs,), weights=model.weights | dense)
+    ours, other = (
+        cast("Embedding", tasks.load(task, model.config.max_seq_length))
+        for task in (model.task(), theirs)
+    )
+    fields = ("max_seq_length", *ours.vector_fields)
+    if any(getattr(ours, field) != getattr(other, field) for field in fields):
         raise InputError(
             f"{model.place}: {own.TASKS} and the files of sentence-transformers make different "
             f"vectors; remove {own.TASKS} if the model was trained on with another program."
         )
     return model
+
+
+def _read_dense(task: Mapping[str, Any], config: EncoderConfig, path: str) -> dict[str, np.ndarray]:
+    """The weights of the module Dense of a model of vectors; empty if its task has none."""
+    units = tasks.load(task).units
+    if not units:
+        return {}
+    place, biased = sentence_transformers.dense_folder(path)
+    weights = _load_weights(place)
+    if not biased:
+        weights |= {"linear.bias": np.zeros(units, np.float32)}
+    return _DENSE.read(weights, config, place, [(task["name"], units)])
 
 
 def _add_rows(
@@ -358,7 +385,11 @@ def write(model: Bundle, folder: str) -> None:
     if model.vocabulary:
         tokenizers.write(model, folder)
     if model.tasks and model.task()["shape"] == embedding.SHAPE.name:
-        sentence_transformers.write(model, folder)
+        heads = [model.task()["name"]] if tasks.load(model.task()).units else []
+        dense = _DENSE.write(model.weights, model.config, heads)
+        if dense and not dense["linear.bias"].any():
+            del dense["linear.bias"]
+        sentence_transformers.write(model, folder, dense)
     with (
         files.write_aside(f"{folder}/{WEIGHTS}") as partial,
         files.gfile.GFile(partial, "wb") as file,

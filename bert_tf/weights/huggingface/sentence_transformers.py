@@ -3,9 +3,12 @@
 import dataclasses
 import os
 import re
-from typing import Any, NotRequired, TypedDict
+from collections.abc import Mapping
+from typing import Annotated, Any, NotRequired, TypedDict
 
-from absl import logging
+import msgspec
+import numpy as np
+import safetensors.numpy
 
 from bert_tf import tasks
 from bert_tf.models.head_config import HeadConfig, Pooling
@@ -24,8 +27,7 @@ _LENGTH_FILES = (
     *(f"sentence_{name}_config.json" for name in ("roberta", "distilbert", "albert")),
 )
 CONFIG = "config_sentence_transformers.json"
-_MODULES = (("", "Transformer"), ("1_Pooling", "Pooling"), ("2_Normalize", "Normalize"))
-_NAMES = [name for _, name in _MODULES]
+_NAMES = ["Transformer", "Pooling", "Dense", "Normalize"]
 _FLAG = "pooling_mode_"
 _POOLING = {
     f"{_FLAG}cls_token": Pooling.CLS,
@@ -52,22 +54,30 @@ _LENGTH_KEYS = Keys(
     },
 )
 _POOLING_KEYS = Keys(
-    frozenset(["pooling_mode"]),
-    # No prompt is added here.
-    frozenset(["word_embedding_dimension", "embedding_dimension", "include_prompt"]),
+    frozenset(["pooling_mode", "include_prompt"]),
+    frozenset(["word_embedding_dimension", "embedding_dimension"]),
 )
+_DENSE_KEYS = Keys(
+    frozenset(["in_features", "out_features", "bias", "activation_function"]),
+    only={
+        "use_residual": (False,),
+        **dict.fromkeys(("module_input_name", "module_output_name"), ("sentence_embedding",)),
+    },
+)
+_DENSE_ACTIVATIONS = {
+    "torch.nn.modules.activation.Tanh": "tanh",
+    "torch.nn.modules.linear.Identity": "identity",
+    "torch.nn.modules.activation.ReLU": "relu",
+    "torch.nn.modules.activation.GELU": "gelu_erf",
+}
 _NORMALIZE_KEYS = Keys(
     frozenset(),
     only=dict.fromkeys(("module_input_name", "module_output_name"), ("sentence_embedding",)),
 )
 _CONFIG_KEYS = Keys(
-    frozenset(["prompts", "similarity_fn_name", "activation_fn"]),
+    frozenset("prompts default_prompt_name truncate_dim similarity_fn_name activation_fn".split()),
     frozenset(["__version__", "requirements"]),
-    {
-        "default_prompt_name": (),
-        "truncate_dim": (),
-        "model_type": (False, "SentenceTransformer"),
-    },
+    {"model_type": (False, "SentenceTransformer")},
 )
 
 
@@ -85,8 +95,23 @@ class _Tokenizer(TypedDict):
     model_max_length: NotRequired[int | float | None]
 
 
+class _ConfigFile(TypedDict):
+    prompts: NotRequired[dict[str, str | None] | None]
+    default_prompt_name: NotRequired[str | None]
+    truncate_dim: NotRequired[Annotated[int, msgspec.Meta(ge=1)] | None]
+    similarity_fn_name: NotRequired[str | None]
+
+
 class _PoolingFile(TypedDict):
     pooling_mode: NotRequired[str | list[str]]
+    include_prompt: NotRequired[bool]
+
+
+class _DenseFile(TypedDict):
+    in_features: int
+    out_features: int
+    bias: NotRequired[bool]
+    activation_function: NotRequired[str]
 
 
 def encoder_folder(folder: str) -> str:
@@ -165,17 +190,23 @@ def read(model: Bundle) -> dict[str, Any] | None:
                 f"{path}: {module['type']} is code of the folder's own, which is never run."
             )
     names = [module["type"].rsplit(".", 1)[-1] for module in modules]
-    if names not in (_NAMES, _NAMES[:-1]):
+    if names[:2] != _NAMES[:2] or names != [name for name in _NAMES if name in names]:
         raise InputError(
             f"{path}: has the modules {', '.join(names)}; Transformer and Pooling can be read, and "
-            "Normalize after them."
+            "after them a Dense, a Normalize, or both in this order."
         )
-    _check_config(f"{top}/{CONFIG}", normalized=names == _NAMES)
-    for module in modules[2:]:
-        place = files.inside(top, f"{module['path']}/config.json", path)
+    normalize = "Normalize" in names
+    described = _read_config(f"{top}/{CONFIG}")
+    places = {
+        name: files.inside(top, f"{module['path']}/config.json", path)
+        for name, module in zip(names[1:], modules[1:], strict=True)
+    }
+    if normalize:
+        place = places["Normalize"]
         _NORMALIZE_KEYS.check(json_files.read_optional(place, dict[str, Any]), place)
-    place = files.inside(top, f"{modules[1]['path']}/config.json", path)
-    head = HeadConfig(pooling=_read_pooling(place))
+    head = HeadConfig(pooling=_read_pooling(places["Pooling"], any(described["prompts"].values())))
+    if "Dense" in names:
+        head = _with_dense(head, places["Dense"], model.config.hidden_size)
     lengths = (json_files.read_optional(f"{folder}/{name}", _Length) for name in _LENGTH_FILES)
     own = next(filter(None, lengths), _Length())
     _LENGTH_KEYS.check(own, f"{folder}/{_LENGTH_FILE}")
@@ -186,29 +217,40 @@ def read(model: Bundle) -> dict[str, Any] | None:
         )
     most = max_seq_length(folder, model.config.max_seq_length)
     task = tasks.make(embedding.SHAPE.default_kind, max_seq_length=most, head=head)
-    return json_files.as_json(task.describe() | {"normalize": names == _NAMES})
+    return json_files.as_json(task.describe() | described | {"normalize": normalize})
 
 
-def _check_config(place: str, normalized: bool) -> None:
-    """Reports what differs in searches, and raises InputError if vectors would differ."""
-    values = json_files.read_optional(place, dict[str, Any])
+def _read_config(place: str) -> dict[str, Any]:
+    """What a description of the task has of the prompts, and of how vectors are compared."""
+    values = json_files.read_optional(place, _ConfigFile)
     _CONFIG_KEYS.check(values, place)
-    if values.get("similarity_fn_name") not in (None, "cosine", *(["dot"] if normalized else [])):
-        logging.warning(
-            "%s: similarity_fn_name is %s; vectors are compared by their cosines here.",
-            *(place, values["similarity_fn_name"]),
+    similarity = values.get("similarity_fn_name") or "cosine"
+    if similarity not in ("cosine", "dot"):
+        raise InputError(
+            f"{place}: similarity_fn_name is {similarity!r}; only cosine and dot are supported."
         )
-    prompts = values.get("prompts")
-    if isinstance(prompts, dict) and any(prompts.values()):
-        logging.warning(
-            "%s: has prompts, which are not added here; begin your texts with them: %s.",
-            *(place, ", ".join(f"{name} {text!r}" for name, text in prompts.items() if text)),
+    prompts = {name: text or "" for name, text in (values.get("prompts") or {}).items()}
+    default = values.get("default_prompt_name") or ""
+    if default and default not in prompts:
+        raise InputError(
+            f"{place}: default_prompt_name is {default!r}; the prompts are "
+            f"{', '.join(prompts) or 'none'}."
         )
+    return {
+        "prompts": prompts,
+        "default_prompt": default,
+        "truncate_dim": values.get("truncate_dim"),
+        "similarity": similarity,
+    }
 
 
-def _read_pooling(path: str) -> Pooling:
+def _read_pooling(path: str, prompted: bool) -> Pooling:
     """The kind of pooling; versions before 6 have a flag for each."""
     values = json_files.read(path, _PoolingFile)
+    if prompted and values.get("include_prompt") is False:
+        raise InputError(
+            f"{path}: include_prompt is false; tokens of prompts cannot be left out of the pooling."
+        )
     _POOLING_KEYS.check({k: v for k, v in values.items() if not k.startswith(_FLAG)}, path)
     flags = [name for name, on in values.items() if name.startswith(_FLAG) and on is True]
     found = values.get("pooling_mode", [_POOLING.get(name, name) for name in flags] or "mean")
@@ -220,26 +262,75 @@ def _read_pooling(path: str) -> Pooling:
     return Pooling(modes[0])
 
 
-def write(model: Bundle, folder: str) -> None:
-    """Writes the description of a model of embeddings."""
+def _with_dense(head: HeadConfig, path: str, inputs: int) -> HeadConfig:
+    """A head with the linear map and the activation of a module Dense."""
+    values = json_files.read(path, _DenseFile)
+    _DENSE_KEYS.check(values, path)
+    if values["in_features"] != inputs:
+        raise InputError(
+            f"{path}: in_features is {values['in_features']}, but the encoder's width is {inputs}."
+        )
+    act = values.get("activation_function", next(iter(_DENSE_ACTIVATIONS)))
+    if act not in _DENSE_ACTIVATIONS:
+        raise InputError(
+            f"{path}: activation_function is {act!r}; known are {', '.join(_DENSE_ACTIVATIONS)}."
+        )
+    changes = {"dense_width": values["out_features"], "dense_act": _DENSE_ACTIVATIONS[act]}
+    return HeadConfig.from_dict(head.to_dict() | changes, path)
+
+
+def dense_folder(folder: str) -> tuple[str, bool]:
+    """The folder of a module Dense, given that of the encoder, and whether it has a bias."""
+    top = _top(folder)
+    modules = json_files.read(f"{top}/{_FILE}", list[_Module])
+    path = next((m["path"] for m in modules if m["type"].endswith(".Dense")), None)
+    if path is None:
+        raise InputError(f"{top}/{_FILE}: lacks the module Dense that the task has.")
+    place = files.inside(top, path, f"{top}/{_FILE}")
+    return place, json_files.read(f"{place}/config.json", _DenseFile).get("bias", True)
+
+
+def write(model: Bundle, folder: str, dense: Mapping[str, np.ndarray]) -> None:
+    """Writes a model of embeddings, except for its encoder.
+
+    `dense` has the weights of its module Dense by their names there; empty without one.
+    """
     task, config = model.task(), model.config
+    stated = {
+        "prompts": task.get("prompts"),
+        "default_prompt_name": task.get("default_prompt"),
+        "truncate_dim": task.get("truncate_dim"),
+        "similarity_fn_name": task.get("similarity"),
+    }
     if model.resolved_settings().get("strip"):
-        json_files.write(f"{folder}/{CONFIG}", {"__version__": {"sentence_transformers": "5.3.0"}})
-    modules = [
-        {
-            "idx": index,
-            "name": str(index),
-            "path": path,
-            "type": f"sentence_transformers.models.{name}",
-        }
-        for index, (path, name) in enumerate(_MODULES[: 2 + task.get("normalize", True)])
-    ]
-    chosen = HeadConfig.from_dict(task.get("head", {}), "the head").pooling
-    pooling: dict[str, Any] = {name: value == chosen for name, value in _POOLING.items()}
+        stated["__version__"] = {"sentence_transformers": "5.3.0"}
+    json_files.write(f"{folder}/{CONFIG}", {key: value for key, value in stated.items() if value})
+    head = HeadConfig.from_dict(task.get("head", {}), "the head")
+    pooling: dict[str, Any] = {name: value == head.pooling for name, value in _POOLING.items()}
     pooling["word_embedding_dimension"] = config.hidden_size
     length = {"max_seq_length": task["max_seq_length"], "do_lower_case": False}
-    for path, _ in _MODULES[1 : len(modules)]:
-        files.gfile.makedirs(f"{folder}/{path}")
-    json_files.write(f"{folder}/1_Pooling/config.json", pooling)
     json_files.write(f"{folder}/{_LENGTH_FILE}", length)
+    described: dict[str, dict[str, Any]] = {"Transformer": {}, "Pooling": pooling}
+    if dense:
+        acts = {ours: theirs for theirs, ours in _DENSE_ACTIVATIONS.items()}
+        described["Dense"] = {
+            "in_features": config.hidden_size,
+            "out_features": head.dense_width,
+            "bias": "linear.bias" in dense,
+            "activation_function": acts[head.dense_act],
+        }
+    if task.get("normalize", True):
+        described["Normalize"] = {}
+    modules = []
+    for index, (name, values) in enumerate(described.items()):
+        path = f"{index}_{name}" if index else ""
+        kind = f"sentence_transformers.models.{name}"
+        modules.append({"idx": index, "name": str(index), "path": path, "type": kind})
+        if path:
+            files.gfile.makedirs(f"{folder}/{path}")
+        if values:
+            json_files.write(f"{folder}/{path}/config.json", values)
+        if name == "Dense":
+            place = f"{folder}/{path}/model.safetensors"
+            files.write_bytes(place, safetensors.numpy.save(dict(dense), {"format": "pt"}))
     json_files.write(f"{folder}/{_FILE}", modules)

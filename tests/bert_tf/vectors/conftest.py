@@ -3,6 +3,7 @@
 import pytest
 
 from tests.bert_tf.vectors.extracted import CONLL, TEXTS
+from tests.bert_tf.vectors.sentence_models import sentence_model  # noqa: F401  # a fixture
 
 
 @pytest.fixture

@@ -18,6 +18,7 @@ from bert_tf.models.head_config import Pooling
 from bert_tf.serving.plan import Precision
 from bert_tf.serving.predictor import Predictor
 from bert_tf.serving.reduced_precision import ScoreCheck
+from bert_tf.vectors import vector_file
 from bert_tf.weights.bundle import Bundle
 from bert_tf.weights.formats import Format
 from bert_tf.weights.huggingface import sentence_transformers
@@ -29,48 +30,7 @@ from pipelines.tokenizers.bpe_vocabulary import (
 )
 from tests.bert_tf import labelled_data
 from tests.bert_tf.vectors.encoded import TEXTS, make
-
-
-@pytest.fixture
-def sentence_model(folders, tmp_path):
-    """Writes a folder of sentence-transformers with other values in its files."""
-
-    def written(
-        pooling="mean_tokens",
-        modules=("Transformer", "Pooling"),
-        length=None,
-        new=False,
-        others=None,
-    ):
-        folder = tmp_path / f"{pooling}{len(modules)}{length}"
-        weights.write(weights.read(folders["pretrained"]), str(folder), Format.HUGGINGFACE)
-        paths = {"Transformer": "", "Pooling": "1_Pooling"}
-        entries = [
-            {
-                "name": str(i),
-                "path": paths.get(name, name),
-                "type": f"sentence_transformers.models.{name}",
-            }
-            for i, name in enumerate(modules)
-        ]
-        (folder / "modules.json").write_text(json.dumps(entries))
-        (folder / "1_Pooling").mkdir()
-        modes = {f"pooling_mode_{name}": name == pooling for name in ("cls_token", pooling)}
-        modes |= {"word_embedding_dimension": 32}
-        if new:  # the files of version 6
-            modes = {"embedding_dimension": 32, "pooling_mode": pooling}
-            tokenizer = json.loads((folder / "tokenizer_config.json").read_text())
-            tokenizer |= {"model_max_length": length}
-            (folder / "tokenizer_config.json").write_text(json.dumps(tokenizer))
-        elif length:
-            values = json.dumps({"max_seq_length": length})
-            (folder / "sentence_bert_config.json").write_text(values)
-        (folder / "1_Pooling/config.json").write_text(json.dumps(modes))
-        values = {"prompts": {"query": "query: "}, "default_prompt_name": None, **(others or {})}
-        (folder / "config_sentence_transformers.json").write_text(json.dumps(values))
-        return str(folder)
-
-    return written
+from tests.bert_tf.vectors.sentence_models import DENSE, PROMPTED, change, write_pairs
 
 
 @pytest.mark.parametrize(
@@ -132,9 +92,11 @@ def test_damaged_files_are_reported(sentence_model, name, content, message):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"modules": ("Transformer", "Pooling", "Dense")}, "modules.json: .*Pooling, Dense;"),
-        ({"others": {"default_prompt_name": "query"}}, "default_prompt_name is 'query'; it"),
-        ({"others": {"truncate_dim": 8}}, "truncate_dim is 8; it is not supp"),
+        ({"modules": ("Transformer", "Pooling", "CNN")}, "modules.json: .*Pooling, CNN;"),
+        ({"modules": ("Transformer", "Pooling", "Normalize", "Dense")}, "Normalize, Dense;"),
+        ({"others": {"default_prompt_name": "other"}}, "is 'other'; the prompts are query"),
+        ({"others": {"similarity_fn_name": "euclidean"}}, "is 'euclidean'; only cosine and dot"),
+        ({"others": {"truncate_dim": 0}}, "config_sentence_transformers.json: .*truncate_dim"),
         ({"others": {"model_type": "SparseEncoder"}}, "model_type is 'SparseEncoder'; only"),
         ({"pooling": "lasttoken"}, "config.json: pools by pooling_mode_lasttoken; one of"),
     ],
@@ -146,12 +108,8 @@ def test_other_models_of_sentence_transformers_are_reported(sentence_model, argu
     assert make(folder, pooling="mean")(["a text"]).shape == (1, 32)
 
 
-def test_code_of_the_folder_is_refused_and_prompts_are_named(sentence_model, caplog):
-    folder = sentence_model(others={"similarity_fn_name": "dot"})
-    assert "has prompts, which are not added here; begin your texts with them: query 'query: '" in (
-        weights.read(folder) and caplog.text
-    )
-    assert "similarity_fn_name is dot; vectors are compared by their cosines" in caplog.text
+def test_code_of_the_folder_is_refused(sentence_model):
+    folder = sentence_model()
     modules = json.loads(pathlib.Path(f"{folder}/modules.json").read_text())
     modules[0]["type"] = "custom_st.Transformer"
     pathlib.Path(f"{folder}/modules.json").write_text(json.dumps(modules))
@@ -164,12 +122,17 @@ _PEER = """
 import json, sys
 from sentence_transformers import SentenceTransformer
 texts = json.loads(sys.argv[1])
-print(json.dumps([SentenceTransformer(f).encode(texts).tolist() for f in sys.argv[2:]]))
+found = []
+for folder, options in json.loads(sys.argv[2]):
+    model = SentenceTransformer(folder)
+    vectors = model.encode(texts, **options)
+    found.append([vectors.tolist(), model.similarity(vectors, vectors).tolist()])
+print(json.dumps(found))
 """
 
 
 @pytest.mark.slow
-def test_vectors_are_those_of_sentence_transformers(sentence_model):
+def test_vectors_are_those_of_sentence_transformers(sentence_model, tmp_path):
     python = os.environ.get("PEER_PYTHON")
     if not python:
         pytest.skip("PEER_PYTHON names no Python with sentence-transformers; make test-all sets it")
@@ -177,32 +140,38 @@ def test_vectors_are_those_of_sentence_transformers(sentence_model):
         sentence_model("cls_token", ("Transformer", "Pooling", "Normalize")),
         sentence_model("max_tokens", length=8),
         sentence_model("mean", length=9, new=True),
+        sentence_model("mean", DENSE, others=PROMPTED | {"similarity_fn_name": "dot"}),
     ]
-    command = [python, "-c", _PEER, json.dumps(TEXTS), *made]
+    weights.write(weights.read(made[-1]), f"{tmp_path}/again", Format.HUGGINGFACE)
+    again = f"{tmp_path}/again"
+    asked = [(place, {}) for place in (*made, again)]
+    asked += [(place, {"prompt_name": "query"}) for place in (made[-1], again)]
+    asked += [(made[0], {"truncate_dim": 7, "normalize_embeddings": True})]
+    asked += [(place, {"truncate_dim": 7}) for place in (made[1], again)]
+    command = [python, "-c", _PEER, json.dumps(TEXTS), json.dumps(asked)]
     wanted = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
-    for folder, vectors in zip(made, wanted, strict=True):
-        np.testing.assert_allclose(make(folder)(TEXTS), vectors, atol=1e-5)
-
-
-def _change(path, **values):
-    path = pathlib.Path(path)
-    found = json.loads(path.read_text()) if path.exists() else {}
-    path.write_text(json.dumps(found | values))
+    for (folder, options), (vectors, similarities) in zip(asked, wanted, strict=True):
+        dimensions = options.get("truncate_dim")
+        embedder = make(folder, prompt=options.get("prompt_name"), truncate_dim=dimensions)
+        found = embedder(TEXTS)
+        np.testing.assert_allclose(found, vectors, atol=1e-5)
+        own = vector_file.compared(found, embedder.settings.similarity)
+        np.testing.assert_allclose(own @ own.T, similarities, atol=1e-5)
 
 
 def test_files_of_older_versions_are_read(sentence_model):
     folder = sentence_model()
-    _change(f"{folder}/sentence_roberta_config.json", max_seq_length=9)
-    _change(f"{folder}/1_Pooling/config.json", pooling_mode_mean_tokens=False)  # it is the default
+    change(f"{folder}/sentence_roberta_config.json", max_seq_length=9)
+    change(f"{folder}/1_Pooling/config.json", pooling_mode_mean_tokens=False)  # it is the default
     found = make(folder).settings
     assert (found.pooling, found.max_seq_length) == ("mean", 9)
 
 
 def test_lower_case_that_the_tokenizer_does_not_make_is_reported(sentence_model):
     folder = sentence_model()
-    _change(f"{folder}/sentence_bert_config.json", do_lower_case=True)
+    change(f"{folder}/sentence_bert_config.json", do_lower_case=True)
     assert make(folder)(["a text"]).shape == (1, 32)  # the tokenizer does it, too
-    _change(f"{folder}/tokenizer_config.json", do_lower_case=False)
+    change(f"{folder}/tokenizer_config.json", do_lower_case=False)
     with pytest.raises(InputError, match="modules.json: texts are made lower case"):
         make(folder)
 
@@ -235,6 +204,8 @@ def test_byte_level_texts_are_stripped_as_the_version_did(tmp_path, version):
 
 
 MADE = [
+    ({"modules": DENSE}, (Pooling.MEAN, False, 48)),
+    ({"pooling": "cls_token", "modules": (*DENSE, "Normalize")}, (Pooling.CLS, True, 48)),
     ({"pooling": "cls_token", "length": 9}, (Pooling.CLS, False, 9)),
     ({"pooling": "max", "modules": ("Transformer", "Pooling", "Normalize"), "new": True}, (Pooling.MAX, True, 48)),
 ]  # fmt: skip
@@ -264,7 +235,7 @@ def test_converted_models_make_the_same_vectors(
 def test_two_descriptions_that_differ_are_reported(sentence_model, tmp_path):
     again = f"{tmp_path}/again"
     weights.write(weights.read(sentence_model("cls_token")), again, Format.HUGGINGFACE)
-    _change(f"{again}/1_Pooling/config.json", pooling_mode_cls_token=False)
+    change(f"{again}/1_Pooling/config.json", pooling_mode_cls_token=False)
     with pytest.raises(InputError, match="tasks.json and the files of sentence-transformers"):
         weights.read(again)
 
@@ -287,21 +258,14 @@ def test_as_a_pretrained_model_it_has_all_other_signatures(sentence_model):
     assert source.task is None and source.guesses_words
 
 
-def _write_pairs(folder):
-    rows = [[text, text.upper()] for text in ("one", "two", "three", "four")]
-    labelled_data.write_rows(folder / "train.tsv", rows, ["anchor", "positive"])
-    labelled_data.write_rows(folder / "dev.tsv", rows, ["anchor", "positive"])
-    return str(folder)
-
-
 def test_training_goes_on_with_the_same_pooling(sentence_model, tmp_path):
     folder = sentence_model("cls_token")
     settings = {"epochs": 1.0, "batch_size": 4}
-    _, output = labelled_data.tune(tmp_path, folder, "embedding", _write_pairs, **settings)
+    _, output = labelled_data.tune(tmp_path, folder, "embedding", write_pairs, **settings)
     (described,) = weights.read(output).tasks
     assert described["head"]["pooling"] == "cls" and described["normalize"] is False
     assert make(output).settings.pooling == Pooling.CLS
-    _change(f"{folder}/1_Pooling/config.json", pooling_mode_cls_token=False)
+    change(f"{folder}/1_Pooling/config.json", pooling_mode_cls_token=False)
     again = labelled_data.settings_of(folder, "embedding", f"{tmp_path}/data", **settings)
     with pytest.raises(InputError, match=r"init_tasks: embedding\.head"):
         sweep.finetune(again, output, f"{tmp_path}/cache", tensorboard=False)
@@ -319,6 +283,6 @@ def test_int8_is_scored_on_pairs(sentence_model, tmp_path):
 
 
 def test_a_model_that_cannot_be_reproduced_is_read_as_an_encoder(sentence_model, caplog):
-    folder = sentence_model(modules=("Transformer", "Pooling", "Dense"))
+    folder = sentence_model(modules=("Transformer", "Pooling", "CNN"))
     assert weights.read(folder).tasks == ()
-    assert "Pooling, Dense; " in caplog.text and "The encoder alone is read." in caplog.text
+    assert "Pooling, CNN; " in caplog.text and "The encoder alone is read." in caplog.text

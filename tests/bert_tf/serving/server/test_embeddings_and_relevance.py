@@ -51,10 +51,16 @@ def test_models_as_of_openai(served, predictor):
     made = datetime.datetime.fromtimestamp(model.pop("created"), datetime.UTC)
     assert made.date().isoformat() == predictor.manifest["date"]
     assert status == 200 and model == {"id": "bert", "object": "model", "owned_by": "bert-tf"}
+    _, text = served.get("/v1/models/bert")
+    found = json.loads(text)
+    assert found.pop("model_version_status")[0]["state"] == "AVAILABLE"  # of TensorFlow Serving
+    assert datetime.datetime.fromtimestamp(found.pop("created"), datetime.UTC) == made
+    assert found == model
+    served.check_refusal("/v1/models/text-embedding-3-small", None, 404, "Unknown model")
 
 
-def _vectors(normalize):
-    task = {"name": "vector", "normalize": normalize}
+def _vectors(**task):
+    task["name"] = "vector"
     signature = {"inputs": {"text": 0}, "outputs": {"embedding": 0}}
     manifest = {"models": [{"tasks": [task]}], "signatures": {"vector": signature}}
     limits = RequestLimits(8, 1000, 1, 1.0)
@@ -66,8 +72,9 @@ def _vectors(normalize):
 
 
 def test_vectors_of_dot_products_keep_their_length():
-    assert _vectors(normalize=True) == pytest.approx([0.6, 0.8])
-    assert _vectors(normalize=False) == [3, 4]
+    assert _vectors(normalize=False, similarity="dot") == [3, 4]
+    for task in ({}, {"normalize": True, "similarity": "dot"}, {"normalize": False}):
+        assert _vectors(**task) == pytest.approx([0.6, 0.8])
 
 
 @pytest.mark.parametrize(("activation", "scale"), [(None, 1), ("sigmoid", 0), ("identity", 0)])
@@ -143,6 +150,7 @@ def test_relevance_by_a_model_of_choices(predictor):
         ("embeddings", {"input": [1, 2]}, "check_embedding_ctx_length=False"),
         ("embeddings", {"input": [[1, 2], [3]]}, "token ids"),
         ("embeddings", {"input": "x", "task": "y"}, "unknown field `task`"),
+        ("embeddings", {"input": "x", "prompt_name": "y"}, "this model are none"),
         ("embeddings", {"input": "x", "encoding_format": "z"}, "$.encoding_format"),
         ("embeddings", {"input": "x", "dimensions": 0}, "$.dimensions"),
         ("embeddings", {"model": "bert"}, "missing required field `input`"),
