@@ -18,7 +18,7 @@ from bert_tf.export.saved_model import Check, ReducedScore
 from bert_tf.export.sources import ModelSource
 from bert_tf.tasks.signatures import Signature
 from bert_tf.weights import own
-from pipelines.common import checksums, files, json_files, optional
+from pipelines.common import files, json_files, manifest, optional
 from pipelines.common.errors import InputError
 from pipelines.tokenizers.packing import MODEL_INPUTS
 
@@ -135,7 +135,8 @@ def export(
             own.write_tokenizer(source.bundle, f"{partial}/{name}")
             if source.task:
                 json_files.write(f"{partial}/{name}/{own.TASKS}", [source.task.describe()])
-        checksums.write(partial, [*report, *described])
+        seal = f"{partial}/{manifest.CHECKSUMS}"
+        manifest.write_sealed(seal, {}, [*report, *described])
     return report
 
 

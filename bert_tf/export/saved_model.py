@@ -15,7 +15,8 @@ from bert_tf.export.sources import ModelSource
 from bert_tf.tasks import TaskEntry, pretrained
 from bert_tf.tasks.signatures import Signature
 from bert_tf.weights import own
-from pipelines.common import checksums, files, json_files, locks, outputs
+from pipelines.common import files, json_files, locks, outputs, texts
+from pipelines.common import manifest as manifests
 from pipelines.common.errors import InputError
 
 OLDEST_SERVING = "2.14"  # the tests compare the ops of exports with those of this version
@@ -25,6 +26,7 @@ PARTS = "parts"  # preprocessing and postprocessing of the signatures, a SavedMo
 BATCHING = "batching.config"  # next to the versions; written by `make serve`
 _VERSIONS = ("[0-9]*", BATCHING)
 _MAX_VERSION = (1 << 63) - 1  # version numbers are int64 in the protocol
+_MAX_SHOWN = 3  # missing files
 _PACKAGES = ("tensorflow", "tensorflow-text", "keras")
 
 
@@ -193,41 +195,38 @@ def _write_vocabularies(sources: Sequence[ModelSource], path: str) -> list[str]:
 
 
 def _write_manifest(manifest: dict[str, Any], path: str) -> None:
-    """Writes manifest, model card and checksums."""
-    json_files.write(f"{path}/{MANIFEST}", manifest)
+    """Writes model card and manifest."""
     files.write_text(f"{path}/README.md", model_card.render(manifest))
-    checksums.write(path, _checked(path))
+    manifests.write_sealed(f"{path}/{MANIFEST}", manifest, _checked(path))
 
 
 def _checked(path: str) -> list[str]:
     """The files and folders that an export's answers depend on, relative to it."""
     # Users may replace the warm-up requests.
     extra = [f"{EXTRA}/{n}" for n in files.names_in(f"{path}/{EXTRA}") if n != warmup.FILE]
-    return ["saved_model.pb", "assets", "variables", PARTS, MANIFEST, *extra]
+    return ["saved_model.pb", "assets", "variables", PARTS, *extra]
 
 
-def sums(path: str) -> dict[str, str]:
+def checksums(path: str) -> dict[str, str]:
     """Checksums of the files that an export's answers depend on; read, or computed."""
-    written = files.gfile.exists(f"{path}/{checksums.CHECKSUMS}")
-    return (written and checksums.read(path)) or checksums.of(path, _checked(path))
+    place = f"{path}/{MANIFEST}"
+    found = manifests.read_listed(place) or manifests.checksums(path, _checked(path))
+    return found | {MANIFEST: files.sha256(place)}
 
 
 def check_present(path: str) -> None:
     """Checks that all files of a version are present: it may still be being copied.
 
     Raises:
-      InputError: it has no checksums, or lacks files that they list.
+      InputError: it has no manifest, or lacks files that the manifest lists.
     """
-    if not files.gfile.exists(f"{path}/{checksums.CHECKSUMS}"):
+    place = f"{path}/{MANIFEST}"
+    listed = manifests.read_listed(place) if files.gfile.exists(place) else [MANIFEST]
+    missing = [name for name in listed if not files.gfile.exists(f"{path}/{name}")]
+    if missing:
         raise InputError(
-            f"{path}: is not complete: it has no {checksums.CHECKSUMS}. If it is not being copied "
-            "now, copy it again; if it never had one, write {} into that file to skip the checks."
-        )
-    wanted = [MANIFEST, *checksums.read(path)]
-    if not all(files.gfile.exists(f"{path}/{name}") for name in wanted):
-        raise InputError(
-            f"{path}: is not complete: files listed in its {checksums.CHECKSUMS} are missing. If "
-            "it is not being copied now, copy it again."
+            f"{path}: is not complete: it has no {texts.listed(missing, _MAX_SHOWN)}. If it is not being "
+            "copied now, copy it again."
         )
 
 
@@ -239,7 +238,7 @@ def check_complete(path: str) -> None:
     """
     check_present(path)
     read_manifest(path)
-    checksums.check(path)
+    manifests.check(f"{path}/{MANIFEST}")
 
 
 def _manifest(exported: Exported, vocabularies: Sequence[str], dtype: str) -> dict[str, Any]:
@@ -312,7 +311,7 @@ def read_manifest(path: str) -> Manifest:
         raise InputError(
             f"{path}: is not an export (it has no {MANIFEST}); make one with bert-tf export."
         )
-    found = json_files.read(f"{path}/{MANIFEST}", Manifest)
+    found = manifests.read_sealed(f"{path}/{MANIFEST}", Manifest)
     for model in found["models"]:
         for task in model["tasks"]:
             own.check_task(task, f"{path}/{MANIFEST}")

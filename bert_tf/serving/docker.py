@@ -8,7 +8,7 @@ import subprocess
 from typing import NoReturn
 
 from bert_tf.export import saved_model
-from pipelines.common import checksums, files
+from pipelines.common import files, manifest
 from pipelines.common.errors import InputError
 from pipelines.common.machine import cores
 
@@ -78,7 +78,7 @@ def serve(
             f"--model_base_path={shlex.quote(os.path.abspath(folder))} "
             f"--port={grpc_port} --rest_api_port={rest_port}"
         )
-    checksums.check(saved_model.newest(folder))
+    manifest.check(f"{saved_model.newest(folder)}/{saved_model.MANIFEST}")
     threads = threads or cores()
     if not files.gfile.exists(f"{folder}/{saved_model.BATCHING}"):
         files.write_text(f"{folder}/{saved_model.BATCHING}", batching_config(threads))

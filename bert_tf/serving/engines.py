@@ -66,7 +66,7 @@ class ConvertedModels:
     @functools.cached_property
     def _key(self) -> str:
         """Checksum of the export, of the format of conversions, and of what decides the results."""
-        values = [_FORMAT, environment(), saved_model.sums(self._export)]
+        values = [_FORMAT, environment(), saved_model.checksums(self._export)]
         return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:16]
 
     def path(self, name: str, convert: Callable[[], bytes]) -> str:

@@ -19,7 +19,7 @@ from bert_tf.serving.saved_model_session import Arrays, Outputs, SavedModelSessi
 from bert_tf.serving.scheduler import Executable, Scheduler
 from bert_tf.tasks import Task
 from bert_tf.tasks.signatures import Computation, PlainTexts
-from pipelines.common import checksums
+from pipelines.common import manifest
 from pipelines.common.errors import InputError
 from pipelines.common.machine import cores
 from pipelines.common.parallel import mapped
@@ -101,7 +101,7 @@ class Predictor:
     ):
         self.path = saved_model.newest(path)
         self.manifest = saved_model.read_manifest(self.path)
-        checksums.check(self.path)
+        manifest.check(f"{self.path}/{saved_model.MANIFEST}")
         cache = cache or engines.user_folder()
         if plan is None:
             here = engines.tensorflow_threads()

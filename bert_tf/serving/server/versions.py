@@ -13,7 +13,7 @@ from absl import logging
 from bert_tf.export import saved_model
 from bert_tf.serving.predictor import Predictor
 from bert_tf.serving.server.faults import Fault, RefusalError
-from pipelines.common import checksums, files
+from pipelines.common import files
 from pipelines.common.errors import InputError
 
 _MAX_PAUSE = 64  # refreshes
@@ -41,7 +41,7 @@ class Version:
     failures: int = 0  # failed attempts to load it, in a row
     pause: int = 0  # refreshes until the next attempt
     files: _Files | None = None  # those of its folder at the last refresh, while it is not served
-    checksums: str | None = None  # the text of its checksums when it was loaded
+    manifest: str | None = None  # the text of its manifest when it was loaded
 
 
 def find(folder: str) -> dict[int, str]:
@@ -74,7 +74,7 @@ def newest_complete(folder: str) -> str:
 class Versions:
     """Loads the newest complete versions, and unloads others after their last answer.
 
-    A version is complete when its checksums exist and match. Until then it may still be being
+    A version is complete when its manifest exists and its files match. Until then it may still be being
     copied: it is checked again when its files have stopped changing, and older versions are served.
 
     Args:
@@ -129,14 +129,14 @@ class Versions:
                     self._retire(version)
 
     def _open(self, version: Version, path: str) -> None:
-        sums = _checksums(path)
+        manifest = _manifest(path)
         saved_model.check_present(path)
         logging.info("loading version %d.", version.number)
         predictor = self._load(path)
         state = VersionState.AVAILABLE
         with self._changed:
             self._known[version.number] = Version(
-                version.number, state, predictor=predictor, checksums=sums
+                version.number, state, predictor=predictor, manifest=manifest
             )
         logging.info("version %d is served.", version.number)
         if version.state is VersionState.AVAILABLE:
@@ -205,10 +205,10 @@ class Versions:
 def _is_due(version: Version, path: str) -> bool:
     """Whether to load a version now: it is new, has changed, or may have been repaired."""
     if version.state is VersionState.AVAILABLE:
-        sums = _checksums(path)
-        if sums == version.checksums:  # again, if it had changed
+        manifest = _manifest(path)
+        if manifest == version.manifest:  # again, if it had changed
             version.error, version.failures, version.pause = "", 0, 0
-        if sums in (None, version.checksums):
+        if manifest in (None, version.manifest):
             return False
     found = _files_in(path)
     changed, version.files = found != version.files, found
@@ -219,10 +219,10 @@ def _is_due(version: Version, path: str) -> bool:
     return version.pause < 0
 
 
-def _checksums(path: str) -> str | None:
-    """The text of a version's checksums; None if they are missing."""
+def _manifest(path: str) -> str | None:
+    """The text of a version's manifest, with the checksums of its files; None if it is missing."""
     try:
-        return files.read_whole(f"{path}/{checksums.CHECKSUMS}").hex()
+        return files.read_whole(f"{path}/{saved_model.MANIFEST}").hex()
     except InputError:
         return None
 
