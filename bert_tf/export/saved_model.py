@@ -51,6 +51,7 @@ class Manifest(TypedDict):
     """The manifest of an export: the checked fields."""
 
     models: list[_ModelEntry]
+    date: str
     parameters: int
     encoders: int
     precision: str
@@ -106,7 +107,7 @@ def versions(folder: str) -> list[int]:
         return []
     found = []
     for name in files.names_in(folder):
-        number = version_number(name)
+        number = _version_number(name)
         if number is not None and files.gfile.isdir(f"{folder}/{name}"):
             found.append(number)
         elif name.isdecimal():
@@ -114,7 +115,15 @@ def versions(folder: str) -> list[int]:
     return sorted(found)
 
 
-def version_number(name: str) -> int | None:
+def find(path: str) -> dict[int, str]:
+    """The versions in a folder by number, ascending; an export itself has its own number, or 1."""
+    if files.gfile.exists(f"{path}/{MANIFEST}"):
+        number = _version_number(path.rpartition("/")[2])
+        return {1 if number is None else number: path}
+    return {number: f"{path}/{number}" for number in versions(path)}
+
+
+def _version_number(name: str) -> int | None:
     """The version of a folder by its name: an int64 in plain digits; None for other names."""
     number = int(name) if name.isdecimal() and len(name) < 20 else -1
     return number if str(number) == name and number <= _MAX_VERSION else None
@@ -131,7 +140,7 @@ def _warn_of_number(path: str) -> None:
 
 def is_export(path: str) -> bool:
     """Whether a folder is an export, or has versions; an encoder for TF Hub has no manifest."""
-    return bool(versions(path)) or files.gfile.exists(f"{path}/{MANIFEST}")
+    return bool(find(path))
 
 
 def newest(path: str) -> str:
@@ -141,12 +150,10 @@ def newest(path: str) -> str:
       InputError: there is none.
     """
     path = path.rstrip("/")
-    if files.gfile.exists(f"{path}/{MANIFEST}"):
-        return path
-    found = versions(path)
+    found = find(path)
     if not found:
         raise InputError(f"{path}: has no exported version; make one with bert-tf export.")
-    return f"{path}/{found[-1]}"
+    return found[max(found)]
 
 
 def write(
@@ -225,8 +232,8 @@ def check_present(path: str) -> None:
     missing = [name for name in listed if not files.gfile.exists(f"{path}/{name}")]
     if missing:
         raise InputError(
-            f"{path}: is not complete: it has no {texts.listed(missing, _MAX_SHOWN)}. If it is not being "
-            "copied now, copy it again."
+            f"{path}: is not complete: it has no {texts.listed(missing, _MAX_SHOWN)}. If it is not "
+            "being copied now, copy it again."
         )
 
 

@@ -1,4 +1,4 @@
-"""Engines, which run the computations of an export: TensorFlow, and other runtimes."""
+"""Engines, which run the parts of an export: TensorFlow, and other runtimes for computations."""
 
 import abc
 import dataclasses
@@ -15,9 +15,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
+import tensorflow_text  # noqa: F401  (registers the tokenizer's ops)
 
-from bert_tf.export import conversion, saved_model
-from bert_tf.export.module import RESULT
+from bert_tf.export import conversion, reading, saved_model
+from bert_tf.export.module import RESULT, quiet
 from bert_tf.models import fused_ops
 from bert_tf.models.base_config import EncoderConfig
 from bert_tf.serving.plan import EngineName, Precision
@@ -41,6 +42,8 @@ class Batch(NamedTuple):
     types: np.ndarray
 
 
+Arrays = Mapping[str, np.ndarray]
+Outputs = dict[str, np.ndarray]
 # Results of a batch; the first axis of each is that of the sequences.
 Compute = Callable[[Batch], Sequence[np.ndarray]]
 
@@ -332,3 +335,51 @@ def traced(computation: Computation, skip_padding: bool = False) -> Any:
 
     specs = {name: tf.TensorSpec([None, None], tf.int32, name) for name in MODEL_INPUTS}
     return tf.function(function, autograph=False).get_concrete_function(**specs)
+
+
+class SavedModelSession:
+    """Runs the signatures of a SavedModel as TensorFlow Serving does.
+
+    Args:
+      folder: of the SavedModel.
+      optimize: whether graphs are optimized. That takes seconds at the first request of each
+        signature, and speeds up those that compute.
+
+    Raises:
+      InputError: it cannot be loaded.
+    """
+
+    def __init__(self, folder: str, optimize: bool = True):
+        # A request is a chain of small operations: handing them to other threads costs more than
+        # it gains.
+        config = tf.compat.v1.ConfigProto(inter_op_parallelism_threads=-1)
+        # The first computation of a process sets the number of threads for all others.
+        config.intra_op_parallelism_threads = tensorflow_threads()
+        config.graph_options.rewrite_options.disable_meta_optimizer = not optimize
+        with tf.Graph().as_default(), quiet():
+            self._session = tf.compat.v1.Session(config=config)
+            try:
+                loaded = tf.compat.v1.saved_model.load(self._session, ["serve"], folder)
+            except Exception as error:  # TensorFlow raises many types for damaged graphs
+                raise reading.damaged(folder, error) from error
+        self._definitions = loaded.signature_def
+        self._calls: dict[str, Callable[..., Sequence[np.ndarray]]] = {}
+
+    def run(self, name: str, inputs: Arrays) -> Outputs:
+        """The outputs of a signature for its inputs.
+
+        Raises:
+          tf.errors.OpError: the inputs are invalid.
+        """
+        definition = self._definitions[name]
+        if name not in self._calls:
+            self._calls[name] = self._session.make_callable(
+                [info.name for info in definition.outputs.values()],
+                [info.name for info in definition.inputs.values()],
+            )
+        found = self._calls[name](*(inputs[key] for key in definition.inputs))
+        return dict(zip(definition.outputs, found, strict=True))
+
+    def close(self) -> None:
+        """Frees the memory."""
+        self._session.close()

@@ -13,9 +13,15 @@ from bert_tf import tasks
 from bert_tf.export import module, reading, saved_model
 from bert_tf.models.base_config import EncoderConfig
 from bert_tf.serving import engines, inputs, selection
-from bert_tf.serving.engines import Batch, ConvertedModels, Engine
+from bert_tf.serving.engines import (
+    Arrays,
+    Batch,
+    ConvertedModels,
+    Engine,
+    Outputs,
+    SavedModelSession,
+)
 from bert_tf.serving.plan import MAX_TOKENS, EngineName, ExecutionPlan, Precision
-from bert_tf.serving.saved_model_session import Arrays, Outputs, SavedModelSession
 from bert_tf.serving.scheduler import Executable, Scheduler
 from bert_tf.tasks import Task
 from bert_tf.tasks.signatures import Computation, PlainTexts

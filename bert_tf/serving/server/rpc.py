@@ -14,7 +14,6 @@ from typing import Any
 import grpc
 import numpy as np
 import tensorflow as tf
-from google.protobuf import json_format
 from google.protobuf.message import DecodeError
 from tensorflow.core.protobuf import meta_graph_pb2
 from tensorflow_serving.apis import classification_pb2, predict_pb2, regression_pb2
@@ -148,9 +147,7 @@ def _guarded(
 
         try:
             given = dict(context.invocation_metadata() or ()).get("authorization", "")
-            if not identity.admits(given):
-                raise RefusalError(Fault.UNAUTHORIZED, "This server requires a bearer token.")
-            release = answerer.take_place()
+            release = answerer.take_place(identity.admits(given))
             context.add_done_callback(lambda _: release())  # when the answer was sent
             return await method(receive, context.time_remaining())
         except RefusalError as error:
@@ -268,11 +265,10 @@ def metadata(answerer: Answerer, spec: ModelSpec) -> GetModelMetadataResponse:
     answerer.check_name(spec.model)
     response = GetModelMetadataResponse()
     found = SignatureDefMap()
-    with answerer.versions.use(spec.version) as version:
-        assert version.predictor is not None  # it is available
+    with answerer.versions.use(spec.version) as (version, predictor):
         response.model_spec.name = answerer.name
-        response.model_spec.version.value = version.number
-        signatures: dict[str, Any] = dict(version.predictor.manifest["signatures"])
+        response.model_spec.version.value = version
+        signatures: dict[str, Any] = dict(predictor.manifest["signatures"])
     signatures["serving_default"] = next(iter(signatures.values()))
     for key, signature in signatures.items():
         found.signature_def[key].CopyFrom(_definition(signature))
@@ -288,13 +284,4 @@ def _definition(signature: dict[str, Any]) -> meta_graph_pb2.SignatureDef:
             tensors[name].dtype = tf.as_dtype(dtype).as_datatype_enum
             for size in shape:
                 tensors[name].tensor_shape.dim.add(size=-1 if size is None else size)
-    return found
-
-
-def as_json(message: Any) -> dict[str, Any]:
-    """A message as TensorFlow Serving's REST interface writes it."""
-    found = json_format.MessageToDict(
-        message, preserving_proto_field_name=True, always_print_fields_with_no_presence=True
-    )
-    found.get("metadata", {}).get("signature_def", {}).pop("@type", None)
     return found

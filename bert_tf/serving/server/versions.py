@@ -44,15 +44,6 @@ class Version:
     manifest: str | None = None  # the text of its manifest when it was loaded
 
 
-def find(folder: str) -> dict[int, str]:
-    """The folders of versions by number; an export itself has its own number, or 1."""
-    numbers = saved_model.versions(folder)
-    if not numbers and saved_model.is_export(folder):
-        number = saved_model.version_number(folder.rpartition("/")[2])
-        return {1 if number is None else number: folder}
-    return {number: f"{folder}/{number}" for number in numbers}
-
-
 def newest_complete(folder: str) -> str:
     """The newest complete version in a folder of versions, or of one.
 
@@ -60,7 +51,7 @@ def newest_complete(folder: str) -> str:
       InputError: there is none; the message is about the newest one.
     """
     errors = []
-    for _, path in sorted(find(folder).items(), reverse=True):
+    for _, path in sorted(saved_model.find(folder).items(), reverse=True):
         try:
             saved_model.check_complete(path)
             return path
@@ -74,8 +65,9 @@ def newest_complete(folder: str) -> str:
 class Versions:
     """Loads the newest complete versions, and unloads others after their last answer.
 
-    A version is complete when its manifest exists and its files match. Until then it may still be being
-    copied: it is checked again when its files have stopped changing, and older versions are served.
+    A version is complete when its manifest exists and its files match. Until then it may still be
+    being copied: it is checked again when its files have stopped changing, and older versions are
+    served.
 
     Args:
       folder: of the versions, or of one.
@@ -105,7 +97,7 @@ class Versions:
         The error of a version that cannot be loaded is logged once, and it is tried again, less
         and less often; an older one is served meanwhile.
         """
-        served, found = set[int](), find(self._folder)
+        served, found = set[int](), saved_model.find(self._folder)
         with self._changed:
             for number in self._known.keys() - found.keys():
                 if self._known[number].state is VersionState.END:
@@ -171,8 +163,8 @@ class Versions:
         logging.info("version %d is no longer served.", version.number)
 
     @contextlib.contextmanager
-    def use(self, number: int | None) -> "Iterator[Version]":
-        """An available version, or the newest one, which stays loaded within the context.
+    def use(self, number: int | None) -> Iterator[tuple[int, Predictor]]:
+        """Number and predictor of a version, or of the newest one, which stays within the context.
 
         Raises:
           RefusalError: it is not available.
@@ -187,9 +179,11 @@ class Versions:
             if version is None:
                 known = ", ".join(map(str, sorted(served)))
                 raise RefusalError(Fault.NOT_FOUND, f"Version {number} is not served; {known} is.")
+            predictor = version.predictor
+            assert predictor is not None  # it is available
             version.asking += 1
         try:
-            yield version
+            yield version.number, predictor
         finally:
             with self._changed:
                 version.asking -= 1

@@ -7,9 +7,9 @@ import pytest
 
 from bert_tf import tasks, weights
 from bert_tf.export import portable, saved_model, sources
+from bert_tf.serving.engines import SavedModelSession
 from bert_tf.serving.plan import EngineName, ExecutionPlan
 from bert_tf.serving.predictor import Predictor
-from bert_tf.serving.saved_model_session import SavedModelSession
 from bert_tf.weights import formats
 from bert_tf.weights.bundle import Bundle, parameter_shapes
 from pipelines.labelled.schema import SpanExample

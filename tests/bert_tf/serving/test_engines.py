@@ -11,10 +11,9 @@ import pytest
 
 from bert_tf.export import saved_model, sources, warmup
 from bert_tf.serving import predictor as predictor_module
-from bert_tf.serving.engines import ConvertedModels, OnnxRuntimeEngine
+from bert_tf.serving.engines import ConvertedModels, OnnxRuntimeEngine, SavedModelSession
 from bert_tf.serving.plan import EngineName, ExecutionPlan
 from bert_tf.serving.predictor import Predictor
-from bert_tf.serving.saved_model_session import SavedModelSession
 from pipelines.common import manifest
 from pipelines.common.errors import InputError
 from pipelines.common.machine import cores
@@ -86,7 +85,7 @@ def _compare(predictor, whole, name, inputs):
 _THREADS = """
 import os, sys
 import tensorflow as tf
-from bert_tf.serving.saved_model_session import SavedModelSession
+from bert_tf.serving.engines import SavedModelSession
 tf.config.threading.set_intra_op_parallelism_threads(int(sys.argv[1]))
 SavedModelSession(sys.argv[2], optimize=False)
 print(len(os.listdir("/proc/self/task")))

@@ -15,8 +15,7 @@ import numpy as np
 
 from bert_tf.serving.credentials import Identity
 from bert_tf.serving.server import listening
-from bert_tf.serving.server.answers import Answerer, RequestLimits
-from bert_tf.serving.server.metrics import Metrics
+from bert_tf.serving.server.answers import Answerer, Metrics, RequestLimits
 from bert_tf.serving.server.versions import Version, VersionState
 from bert_tf.tasks.signatures import Method
 from tests import commands

@@ -68,8 +68,8 @@ def test_a_newest_that_is_removed_gives_way_to_the_one_before(tmp_path, count, w
     folder.remove(2)
     assert folder.served(polls=4) == wanted
     assert folder.loaded.count(1) == 1 and folder.made[2].closed
-    with folder.versions.use(None) as version:
-        assert version.number == 1
+    with folder.versions.use(None) as (number, _):
+        assert number == 1
 
 
 def test_where_all_are_away_what_is_served_stays(tmp_path):
@@ -135,13 +135,13 @@ def test_a_version_that_is_replaced_is_loaded_again(tmp_path):
     manifest = tmp_path / "1" / "manifest.json"
     manifest.write_text('{"date": "other"}')
     folder.bad[1] = InputError("damaged")
-    with folder.versions.use(1) as version:
-        assert folder.served() == {1} and not first.closed and version.predictor is first
+    with folder.versions.use(1) as (_, predictor):
+        assert folder.served() == {1} and not first.closed and predictor is first
     folder.bad[1] = None
     os.utime(manifest)
     assert folder.served(polls=2) == {1} and first.closed
-    with folder.versions.use(None) as version:
-        assert version.predictor is folder.made[1] is not first
+    with folder.versions.use(None) as (_, predictor):
+        assert predictor is folder.made[1] is not first
     assert folder.loaded == [1, 1, 1] and folder.served(polls=5) == {1} and len(folder.loaded) == 3
 
 
