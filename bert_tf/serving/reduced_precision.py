@@ -4,7 +4,7 @@ import dataclasses
 import functools
 import tempfile
 from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from typing import Any
 
 from absl import logging
 
@@ -15,7 +15,7 @@ from bert_tf.serving import engines, file_prediction
 from bert_tf.serving.plan import EngineName, ExecutionPlan, Precision
 from bert_tf.serving.predictor import Predictor
 from bert_tf.tasks import Task
-from pipelines.common import flag_types, optional, path_lists
+from pipelines.common import optional
 from pipelines.common.errors import InputError
 from pipelines.common.machine import cores
 from pipelines.labelled.source import Source
@@ -42,19 +42,6 @@ class ScoreCheck:
     dev: Mapping[str, str]
     max_loss: float
     engines: Sequence[str] | None = None
-
-    @classmethod
-    def from_flags(
-        cls,
-        sources: Sequence[ModelSource],
-        precision: Precision,
-        dev: str,
-        max_loss: float,
-        engines: Sequence[str] | None = None,
-    ) -> Self:
-        """The check for a value of the flag --dev."""
-        named = flag_types.pairs(path_lists.entries(dev), "--dev: ")
-        return cls(sources, precision, named, max_loss, engines)
 
     def __post_init__(self) -> None:
         names = [task.name for task in self._tasks]

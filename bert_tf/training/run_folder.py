@@ -73,27 +73,20 @@ def open_run(output: str, identity: dict[str, Any], write: bool) -> Iterator[dic
     """
     check_output(output, write)
     with locks.held(output, write):
-        finished = _finished(output, identity, write)
-        if finished is not None:
-            logging.info("%s is complete; nothing to do.", output)
-        yield finished
-
-
-def _finished(output: str, identity: dict[str, Any], write: bool) -> dict[str, Any] | None:
-    known = begun(output)
-    if known is None:
-        if write:
+        known, finished = begun(output), None
+        if known is None and write:
             json_files.write(f"{output}/{_IDENTITY}", identity)
-        return None
-    other = manifest.difference(known, identity)
-    if other:
-        raise InputError(
-            f"{output}: is of a run with other {other}. Name another folder (--output, OUT=), "
-            "or remove this one."
-        )
-    if is_finished(output):
-        return json_files.read(f"{output}/{_REPORT}", dict[str, Any], finite=False)
-    return None
+        if known is not None:
+            other = manifest.difference(known, identity)
+            if other:
+                raise InputError(
+                    f"{output}: is of a run with other {other}. Name another folder (--output, "
+                    "OUT=), or remove this one."
+                )
+            if is_finished(output):
+                finished = json_files.read(f"{output}/{_REPORT}", dict[str, Any], finite=False)
+                logging.info("%s is complete; nothing to do.", output)
+        yield finished
 
 
 def _has_begun(output: str) -> bool:

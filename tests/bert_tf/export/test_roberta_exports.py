@@ -130,7 +130,7 @@ def test_padding_may_stand_anywhere_in_other_runtimes(model, tmp_path):
     litert = pytest.importorskip("ai_edge_litert.interpreter")
     onnxruntime = pytest.importorskip("onnxruntime")
     folder = f"{tmp_path}/portable"
-    kinds = [portable.Runtime.LITERT, portable.Runtime.ONNX]
+    kinds = ["litert", "onnx"]
     portable.export(sources.find([f"tags={model}"]), folder, kinds)
     runner = litert.Interpreter(f"{folder}/tags_ids.tflite").get_signature_runner()
     session = onnxruntime.InferenceSession(f"{folder}/tags_ids.onnx")
