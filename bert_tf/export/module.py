@@ -5,6 +5,7 @@ in Python and fail in C++. Models with the same encoder share its variables.
 """
 
 import contextlib
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -155,45 +156,22 @@ class Assembly:
         weights.assign(model, values, source.folder)
         self.variables += [variable.value for variable in model.variables]
 
-
-class _TracedSignature(NamedTuple):
-    """A signature as concrete functions."""
-
-    preprocess: Any  # maps inputs to `MODEL_INPUTS` and `state_<name>`
-    postprocess: Any  # maps `result_<number>` and `state_<name>` to outputs
-    whole: Any  # maps inputs to outputs; it calls the other two
-
-
-class Exported:
-    """Models with their signatures traced, each function once.
-
-    Args:
-      sources: the models.
-      dtype: "float32", or "bfloat16" to store weights and compute in it.
-
-    Attributes:
-      assembly: the models.
-      signatures: all signatures, those of the first source first.
-
-    Raises:
-      InputError: two signatures have one name.
-    """
-
-    def __init__(self, sources: Sequence[ModelSource], dtype: str = "float32"):
-        self.assembly = Assembly(sources, dtype)
-        self.signatures = self.assembly.signatures
-        self._traced: dict[str, _TracedSignature] = {}
-        for model in self.assembly.models:
+    @functools.cached_property
+    def traced(self) -> "dict[str, TracedSignature]":
+        """The signatures as concrete functions, by name; each computation is traced once."""
+        found = {}
+        for model in self.models:
             computations: dict[str, Any] = {}
             for signature in model.signatures:
                 name = signature.computation.name
                 if name not in computations:
                     computations[name] = _trace_computation(signature)
-                self._traced[signature.name] = _trace(signature, computations[name])
+                found[signature.name] = _trace(signature, computations[name])
+        return found
 
     def functions(self) -> dict[str, Any]:
         """Concrete functions by the name of the signature, and the first as `serving_default`."""
-        functions = {name: traced.whole for name, traced in self._traced.items()}
+        functions = {name: traced.whole for name, traced in self.traced.items()}
         return functions | {"serving_default": functions[self.signatures[0].name]}
 
     def save(self, path: str, parts: str) -> None:
@@ -206,12 +184,12 @@ class Exported:
         """
         module, of_parts = tf.Module(name="bert"), tf.Module(name="parts")
         # Some tokenizers keep their vocabulary in a resource, which has to be saved with them.
-        tokenizers = list(dict.fromkeys(model.tokenizer for model in self.assembly.models))
-        module.weights, module.tokenizers = self.assembly.variables, tokenizers
+        tokenizers = list(dict.fromkeys(model.tokenizer for model in self.models))
+        module.weights, module.tokenizers = self.variables, tokenizers
         of_parts.tokenizers = tokenizers
         of_parts.functions = {
             f"{name}/{part}": getattr(traced, part)
-            for name, traced in self._traced.items()
+            for name, traced in self.traced.items()
             for part in (PREPROCESS, POSTPROCESS)
         }
         with quiet():
@@ -226,6 +204,14 @@ class Exported:
             updater.save()
 
 
+class TracedSignature(NamedTuple):
+    """A signature as concrete functions."""
+
+    preprocess: Any  # maps inputs to `MODEL_INPUTS` and `state_<name>`
+    postprocess: Any  # maps `result_<number>` and `state_<name>` to outputs
+    whole: Any  # maps inputs to outputs; it calls the other two
+
+
 def _trace_computation(signature: Signature) -> Any:
     def compute(inputs: Tensors) -> Sequence[tf.Tensor]:
         with fused_ops.inference():
@@ -235,7 +221,7 @@ def _trace_computation(signature: Signature) -> Any:
     return tf.function(compute, [specs], autograph=False)
 
 
-def _trace(signature: Signature, compute: Any) -> _TracedSignature:
+def _trace(signature: Signature, compute: Any) -> TracedSignature:
     """The functions of a signature, with its traced computation."""
 
     def preprocess(**inputs: tf.Tensor) -> Tensors:
@@ -265,7 +251,7 @@ def _trace(signature: Signature, compute: Any) -> _TracedSignature:
         return after(**dict(zip(results, found, strict=True)), **prepared)
 
     whole.__name__ = signature.name
-    return _TracedSignature(before, after, _concrete(whole, signature.inputs))
+    return TracedSignature(before, after, _concrete(whole, signature.inputs))
 
 
 def _concrete(function: Callable[..., Tensors], specs: Any) -> Any:

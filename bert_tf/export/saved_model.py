@@ -10,7 +10,7 @@ from typing import Any, NotRequired, TypedDict
 from absl import logging
 
 from bert_tf.export import model_card, warmup
-from bert_tf.export.module import Exported, ExportedModel
+from bert_tf.export.module import Assembly, ExportedModel
 from bert_tf.export.sources import ModelSource
 from bert_tf.tasks import TaskEntry, pretrained
 from bert_tf.tasks.signatures import Signature
@@ -171,18 +171,18 @@ def write(
     Raises:
       InputError: names collide, the folder exists, or the disk is full.
     """
-    exported = Exported(sources, dtype)
+    assembly = Assembly(sources, dtype)
     # The name of the partial folder is not that of a version: no server loads it.
     with files.folder_aside(path, replace) as partial:
-        exported.save(partial, f"{partial}/{PARTS}")
-        warmup.write(exported.signatures, f"{partial}/{EXTRA}")
+        assembly.save(partial, f"{partial}/{PARTS}")
+        warmup.write(assembly.signatures, f"{partial}/{EXTRA}")
         labels = {
             source.task.name: list(source.task.labels)
             for source in sources
             if source.task and source.task.labels
         }
         json_files.write(f"{partial}/{EXTRA}/labels.json", labels)
-        manifest = _manifest(exported, _write_vocabularies(sources, partial), dtype)
+        manifest = _manifest(assembly, _write_vocabularies(sources, partial), dtype)
         _write_manifest(manifest, partial)
         if check:
             _write_manifest(manifest | {"reduced": check(partial)}, partial)
@@ -248,8 +248,8 @@ def check_complete(path: str) -> None:
     manifests.check(f"{path}/{MANIFEST}")
 
 
-def _manifest(exported: Exported, vocabularies: Sequence[str], dtype: str) -> dict[str, Any]:
-    assembly, functions = exported.assembly, exported.functions()
+def _manifest(assembly: Assembly, vocabularies: Sequence[str], dtype: str) -> dict[str, Any]:
+    functions = assembly.functions()
     return {
         "format": 1,
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),

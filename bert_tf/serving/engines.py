@@ -76,12 +76,7 @@ class ConvertedModels:
         """The file of a model; `convert` makes its contents if it does not exist."""
         path = f"{self._folder}/{self._key}/{name}"
         if not files.gfile.exists(path):
-            content = convert()
-            with (
-                files.write_aside(path, shared=True) as partial,
-                files.gfile.GFile(partial, "wb") as file,
-            ):
-                file.write(content)
+            files.write_bytes(path, convert(), shared=True)
         return path
 
     def onnx(

@@ -29,6 +29,7 @@ from pipelines.common import manifest
 from pipelines.common.errors import InputError
 from pipelines.common.machine import cores
 from pipelines.common.parallel import mapped
+from pipelines.labelled import bucketing
 from pipelines.tokenizers.base import Tokenizer
 from pipelines.tokenizers.packing import MODEL_INPUTS
 
@@ -302,25 +303,16 @@ class Predictor:
             return task.from_outputs(chosen, outputs)
 
         found: list[Any] = [None] * len(examples)
-        batches = list(_batches([task.requests([example]) for example in examples]))
+        texts = [chain(*task.requests([example]).values()) for example in examples]
+        lengths = np.array([sum(map(_length, each)) for each in texts])
+        # The longest first, so that memory runs out at once or never.
+        batches = [rows.tolist() for rows in bucketing.evaluation_order(-lengths, _BATCH)]
         # One thread more than compute: it tokenizes and decodes meanwhile.
         predictions = mapped(predict, batches, cores() + 1)
         for rows in progress(batches):
             for row, prediction in zip(rows, next(predictions), strict=True):
                 found[row] = prediction
         return found
-
-
-def _batches(requests: Sequence[Mapping[str, Sequence[Any]]]) -> Iterator[list[int]]:
-    """Rows of similar lengths, the longest first, so that memory runs out at once or never.
-
-    Args:
-      requests: That of each row.
-    """
-    lengths = np.array([sum(map(_length, chain(*row.values()))) for row in requests])
-    order = np.argsort(-lengths, kind="stable").tolist()
-    for first in range(0, len(order), _BATCH):
-        yield order[first : first + _BATCH]
 
 
 def _length(value: str | Sequence[str]) -> int:

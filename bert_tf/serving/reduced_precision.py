@@ -1,5 +1,6 @@
 """Checks that an export keeps its scores on dev data in a precision lower than float32."""
 
+import contextlib
 import dataclasses
 import functools
 import tempfile
@@ -140,15 +141,13 @@ class ScoreCheck:
         """The main metric of each task."""
         with tempfile.TemporaryDirectory() as cache:
             predictor = Predictor(path, plan=plan, cache=cache)
-            try:
-                return {task.name: self._score(predictor, task) for task in self._tasks}
-            finally:
-                predictor.close()
-
-    def _score(self, predictor: Predictor, task: Task) -> float:
-        examples = self._examples[task.name]
-        predictions = predictor.predict(task, examples, file_prediction.progress)
-        return task.metrics(examples, predictions)[task.main_metric]
+            found = {}
+            with contextlib.closing(predictor):
+                for task in self._tasks:
+                    examples = self._examples[task.name]
+                    predictions = predictor.predict(task, examples, file_prediction.progress)
+                    found[task.name] = task.metrics(examples, predictions)[task.main_metric]
+            return found
 
 
 def _loss(found: ReducedScore) -> str:

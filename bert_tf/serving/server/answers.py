@@ -75,7 +75,8 @@ class RequestLimits:
                     f" at most {_MAX_PADDING * self.bytes:,} are allowed: send long texts alone.",
                 )
             # In a request of gRPC, one text may stand for all that follow.
-            size = sum(map(len, value.ravel())) if _is_table_of_texts(value) else 0
+            table = isinstance(value, np.ndarray) and value.ndim > 1 and value.dtype == object
+            size = sum(map(len, value.ravel())) if table else 0
             if size > self.bytes:
                 raise RefusalError(
                     Fault.TOO_LARGE,
@@ -99,10 +100,6 @@ def _items(value: Any) -> Sequence[Any]:
     if isinstance(value, np.ndarray):
         return value.tolist() if value.ndim == 1 and value.dtype == object else ()
     return value if isinstance(value, list) else ()
-
-
-def _is_table_of_texts(value: Any) -> bool:
-    return isinstance(value, np.ndarray) and value.ndim > 1 and value.dtype == object
 
 
 @dataclasses.dataclass(frozen=True)

@@ -54,7 +54,10 @@ class Predict(EncodedRequest):
 
     def encode(self, answer: ModelResponse) -> bytes:
         response = predict_pb2.PredictResponse()
-        for name in _filtered(self._request.output_filter, answer):
+        wanted = self._request.output_filter
+        if unknown := [name for name in wanted if name not in answer.outputs]:
+            raise RefusalError(Fault.INVALID, f"{answer.signature}: has no output {unknown[0]!r}.")
+        for name in wanted or answer.outputs:
             response.outputs[name].CopyFrom(tf.make_tensor_proto(answer.outputs[name]))
         return _encode(response, self._request.model_spec.name, answer)
 
@@ -221,14 +224,6 @@ def _array(name: str, value: Any, max_bytes: int) -> np.ndarray:
         raise RefusalError(
             Fault.INVALID, f"{name}: is not a numeric or string tensor: {error}"
         ) from error
-
-
-def _filtered(names: Any, answer: ModelResponse) -> list[str]:
-    """The outputs that the request names, or all of them."""
-    unknown = [name for name in names if name not in answer.outputs]
-    if unknown:
-        raise RefusalError(Fault.INVALID, f"{answer.signature}: has no output {unknown[0]!r}.")
-    return list(names) or list(answer.outputs)
 
 
 def _examples(given: Any) -> list[bytes]:

@@ -14,7 +14,7 @@ import tensorflow as tf
 
 from bert_tf import weights
 from bert_tf.export import saved_model, sources, warmup
-from bert_tf.export.module import Exported
+from bert_tf.export.module import Assembly
 from bert_tf.serving.predictor import Predictor
 from pipelines.common import locks
 from pipelines.common.errors import InputError
@@ -38,7 +38,7 @@ def test_no_variable_is_stored_twice(export):
 
 def test_signatures_that_compute_the_same_share_a_function(folders):
     names = ("mood", "tags", "same")
-    module = Exported(sources.find([f"{name}={folders[name]}" for name in names]))
+    module = Assembly(sources.find([f"{name}={folders[name]}" for name in names]), "float32")
     called = {}
     for name, function in module.functions().items():
         nodes = function.graph.as_graph_def().node
