@@ -337,20 +337,19 @@ class SavedModelSession:
 
     Args:
       folder: of the SavedModel.
-      optimize: whether graphs are optimized. That takes seconds at the first request of each
-        signature, and speeds up those that compute.
 
     Raises:
       InputError: it cannot be loaded.
     """
 
-    def __init__(self, folder: str, optimize: bool = True):
+    def __init__(self, folder: str):
         # A request is a chain of small operations: handing them to other threads costs more than
         # it gains.
         config = tf.compat.v1.ConfigProto(inter_op_parallelism_threads=-1)
         # The first computation of a process sets the number of threads for all others.
         config.intra_op_parallelism_threads = tensorflow_threads()
-        config.graph_options.rewrite_options.disable_meta_optimizer = not optimize
+        # Optimizing takes seconds at the first request of each signature; these do not compute.
+        config.graph_options.rewrite_options.disable_meta_optimizer = True
         with tf.Graph().as_default(), quiet():
             self._session = tf.compat.v1.Session(config=config)
             try:

@@ -125,7 +125,7 @@ class Predictor:
             plan = selection.choose(self.path, engine, threads or here, kind)
         self.plan = plan
         self.difference: float | None = None
-        self._session = SavedModelSession(f"{self.path}/{saved_model.PARTS}", optimize=False)
+        self._session = SavedModelSession(f"{self.path}/{saved_model.PARTS}")
         self._loaded = self._load(ConvertedModels(self.path, cache))
         concurrency = max(1, cores() // plan.threads)
         self._scheduler = Scheduler(concurrency, max_tokens, plan.batches)

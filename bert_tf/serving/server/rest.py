@@ -43,11 +43,7 @@ from bert_tf.tasks.signatures import Method
 
 _JSON_TYPE = "application/json"
 _HEALTH, _PAGE, _EMBEDDINGS = "/healthz", "/", "/v1/embeddings"
-_METHODS = {
-    "predict": Method.PREDICT,
-    "classify": Method.CLASSIFY,
-    "regress": Method.REGRESS,
-}
+_METHODS = {method.rpartition("/")[2]: method for method in Method}
 _BY_NAME: dict[str, type[NamedModelRequest[Any]]] = {
     _EMBEDDINGS: EmbeddingsRequest,
     "/v1/rerank": RerankRequest,

@@ -6,7 +6,6 @@ refuse a request, or stop waiting for it, before the message arrives.
 """
 
 import asyncio
-import functools
 import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
@@ -110,8 +109,53 @@ class Regress(_ByExamples):
 
 def handlers(answerer: Answerer, identity: Identity) -> list[grpc.GenericRpcHandler]:
     """The implemented services of TensorFlow Serving; the token is that of the identity."""
-    answered = functools.partial(functools.partial, _answered, answerer)
-    described = functools.partial(functools.partial, _described, answerer)
+
+    def guarded(answer: Callable[[Receive, float | None], Awaitable[bytes]]) -> Any:
+        """A method that checks the token, has a place, and answers refusals with a status."""
+
+        async def method(requests: Any, context: Any) -> bytes:
+            async def receive() -> bytes:
+                found = await context.read()
+                if found is grpc.aio.EOF:
+                    raise RefusalError(Fault.INVALID, "The request has no message.")
+                return found
+
+            try:
+                given = dict(context.invocation_metadata() or ()).get("authorization", "")
+                release = answerer.take_place(identity.admits(given))
+                context.add_done_callback(lambda _: release())  # when the answer was sent
+                return await answer(receive, context.time_remaining())
+            except RefusalError as error:
+                await context.abort(error.fault.grpc, error.message)
+                raise  # abort does
+
+        return grpc.stream_unary_rpc_method_handler(method)
+
+    def answered(kind: type[EncodedRequest]) -> Any:
+        async def answer(receive: Receive, seconds: float | None) -> bytes:
+            async def request() -> EncodedRequest:
+                return kind(await receive(), answerer.limits)
+
+            return await answerer.answer(request, seconds)
+
+        return guarded(answer)
+
+    def described(kind: Any, describe: Callable[[Answerer, ModelSpec], Any]) -> Any:
+        """A method that describes the model, which needs no computation."""
+
+        async def answer(receive: Receive, _: float | None) -> bytes:
+            try:
+                async with asyncio.timeout(answerer.limits.seconds):
+                    encoded = await receive()
+            except TimeoutError:
+                raise RefusalError(Fault.TIMEOUT, "The request has not arrived.") from None
+            if len(encoded) > _MAX_SPEC:
+                raise RefusalError(Fault.TOO_LARGE, f"Such a request may have {_MAX_SPEC:,} bytes.")
+            spec = _spec(_decode(kind, encoded).model_spec, Method.PREDICT)
+            return describe(answerer, spec).SerializeToString()
+
+        return guarded(answer)
+
     services = {
         "PredictionService": {
             "Predict": answered(Predict),
@@ -121,71 +165,10 @@ def handlers(answerer: Answerer, identity: Identity) -> list[grpc.GenericRpcHand
         },
         "ModelService": {"GetModelStatus": described(GetModelStatusRequest, status)},
     }
-    handler = grpc.stream_unary_rpc_method_handler
     return [
-        grpc.method_handlers_generic_handler(
-            f"{_PACKAGE}.{service}",
-            {
-                name: handler(_guarded(method, answerer, identity))
-                for name, method in methods.items()
-            },
-        )
+        grpc.method_handlers_generic_handler(f"{_PACKAGE}.{service}", methods)
         for service, methods in services.items()
     ]
-
-
-def _guarded(
-    method: Callable[[Receive, float | None], Awaitable[bytes]],
-    answerer: Answerer,
-    identity: Identity,
-) -> Any:
-    """A method that checks the token, has a place, and answers refusals with a status."""
-
-    async def guarded(requests: Any, context: Any) -> bytes:
-        async def receive() -> bytes:
-            found = await context.read()
-            if found is grpc.aio.EOF:
-                raise RefusalError(Fault.INVALID, "The request has no message.")
-            return found
-
-        try:
-            given = dict(context.invocation_metadata() or ()).get("authorization", "")
-            release = answerer.take_place(identity.admits(given))
-            context.add_done_callback(lambda _: release())  # when the answer was sent
-            return await method(receive, context.time_remaining())
-        except RefusalError as error:
-            await context.abort(error.fault.grpc, error.message)
-            raise  # abort does
-
-    return guarded
-
-
-async def _answered(
-    answerer: Answerer, kind: type[EncodedRequest], receive: Receive, seconds: float | None
-) -> bytes:
-    async def request() -> EncodedRequest:
-        return kind(await receive(), answerer.limits)
-
-    return await answerer.answer(request, seconds)
-
-
-async def _described(
-    answerer: Answerer,
-    kind: Any,
-    describe: Callable[[Answerer, ModelSpec], Any],
-    receive: Receive,
-    _: float | None,
-) -> bytes:
-    """A description of the model, which needs no computation."""
-    try:
-        async with asyncio.timeout(answerer.limits.seconds):
-            encoded = await receive()
-    except TimeoutError:
-        raise RefusalError(Fault.TIMEOUT, "The request has not arrived.") from None
-    if len(encoded) > _MAX_SPEC:
-        raise RefusalError(Fault.TOO_LARGE, f"Such a request may have {_MAX_SPEC:,} bytes.")
-    spec = _spec(_decode(kind, encoded).model_spec, Method.PREDICT)
-    return describe(answerer, spec).SerializeToString()
 
 
 def _decode(kind: Any, encoded: bytes) -> Any:

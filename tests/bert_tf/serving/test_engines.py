@@ -26,7 +26,7 @@ _TEXTS = [text or "x" for text in exported.TEXTS]
 
 @pytest.fixture(scope="module")
 def whole(export):
-    return SavedModelSession(export, optimize=False)
+    return SavedModelSession(export)
 
 
 _PLANS = [
@@ -87,7 +87,7 @@ import os, sys
 import tensorflow as tf
 from bert_tf.serving.engines import SavedModelSession
 tf.config.threading.set_intra_op_parallelism_threads(int(sys.argv[1]))
-SavedModelSession(sys.argv[2], optimize=False)
+SavedModelSession(sys.argv[2])
 print(len(os.listdir("/proc/self/task")))
 """
 
