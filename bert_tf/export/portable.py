@@ -113,7 +113,12 @@ def export(
             )
     report: dict[str, Any] = {}
     with files.folder_aside(folder) as partial:
-        kept = _kept_scores(sources, check) if check else {}
+        kept: dict[tuple[str, str], ReducedScore] = {}  # by engine and signature of token ids
+        if check:
+            with tempfile.TemporaryDirectory() as place:
+                saved_model.write(sources, f"{place}/full")
+                found = check(f"{place}/full")
+            kept = {(each["engine"], f"{each['task']}_ids"): each for each in found}
         for signature in Assembly(sources, "float32", portable=True).signatures:
             if signature.inputs.keys() == set(MODEL_INPUTS):
                 report |= _write(signature, _inputs(sources, signature), partial, formats, kept)
@@ -127,16 +132,6 @@ def export(
         seal = f"{partial}/{manifest.CHECKSUMS}"
         manifest.write_sealed(seal, {}, [*report, *described])
     return report
-
-
-def _kept_scores(
-    sources: Sequence[ModelSource], check: Check
-) -> dict[tuple[str, str], ReducedScore]:
-    """The scores in int8, by engine and signature of token ids."""
-    with tempfile.TemporaryDirectory() as place:
-        saved_model.write(sources, f"{place}/full")
-        found = check(f"{place}/full")
-    return {(each["engine"], f"{each['task']}_ids"): each for each in found}
 
 
 def _write(

@@ -237,15 +237,15 @@ def check_present(path: str) -> None:
         )
 
 
-def check_complete(path: str) -> None:
-    """Checks that a version is complete and unchanged.
+def check_complete(path: str) -> Manifest:
+    """Checks that a version is complete and unchanged; returns its manifest.
 
     Raises:
       InputError: it is not complete, or damaged.
     """
     check_present(path)
-    read_manifest(path)
     manifests.check(f"{path}/{MANIFEST}")
+    return read_manifest(path)
 
 
 def _manifest(assembly: Assembly, vocabularies: Sequence[str], dtype: str) -> dict[str, Any]:

@@ -92,11 +92,6 @@ class ConvertedModels:
         ending = f"{quantize.__name__}.onnx"
         return self.path(f"{name}.{ending}", lambda: quantize(Path(path).read_bytes()))
 
-    def number(self, name: str, measure: Callable[[], float]) -> float:
-        """A cached number about a model."""
-        path = self.path(name, lambda: json.dumps(measure()).encode())
-        return json_files.read(path, float)
-
 
 def user_folder() -> str:
     """Folder of the user's converted models."""
@@ -179,7 +174,9 @@ class Engine(abc.ABC):
                         self._check(worst if np.isfinite(found).all() else math.inf)
             return worst
 
-        return self._models.number(f"{name}.{self.name}.{self._precision}.json", measure)
+        place = f"{name}.{self.name}.{self._precision}.json"
+        path = self._models.path(place, lambda: json.dumps(measure()).encode())
+        return json_files.read(path, float)
 
     def _check(self, difference: float) -> None:
         if not math.isfinite(difference):

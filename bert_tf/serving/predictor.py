@@ -25,7 +25,6 @@ from bert_tf.serving.plan import MAX_TOKENS, EngineName, ExecutionPlan, Precisio
 from bert_tf.serving.scheduler import Executable, Scheduler
 from bert_tf.tasks import Task
 from bert_tf.tasks.signatures import Computation, PlainTexts
-from pipelines.common import manifest
 from pipelines.common.errors import InputError
 from pipelines.common.machine import cores
 from pipelines.common.parallel import mapped
@@ -107,8 +106,7 @@ class Predictor:
         max_tokens: int = MAX_TOKENS,
     ):
         self.path = saved_model.newest(path)
-        self.manifest = saved_model.read_manifest(self.path)
-        manifest.check(f"{self.path}/{saved_model.MANIFEST}")
+        self.manifest = saved_model.check_complete(self.path)
         cache = cache or engines.user_folder()
         if plan is None:
             here = engines.tensorflow_threads()

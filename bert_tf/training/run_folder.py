@@ -89,16 +89,6 @@ def open_run(output: str, identity: dict[str, Any], write: bool) -> Iterator[dic
         yield finished
 
 
-def _has_begun(output: str) -> bool:
-    """Whether a run has left anything to resume; after a failed start, settings may change."""
-    if not files.gfile.exists(f"{output}/{_IDENTITY}"):
-        return False
-    if is_finished(output):
-        return True
-    results = any(files.gfile.exists(f"{run}/result.json") for run in _runs(output))
-    return files.gfile.exists(f"{output}/{SEARCH}") or results or has_checkpoint(output)
-
-
 def has_checkpoint(output: str) -> bool:
     """Whether the run in a folder, or one of its runs, has a checkpoint to resume from."""
     return any(files.matching(f"{run}/checkpoints", "*") for run in _runs(output))
@@ -153,10 +143,18 @@ def settled_precision(choice: str, output: str, strategy: tf.distribute.Strategy
 
 
 def begun(output: str) -> dict[str, Any] | None:
-    """The identity of the run that has begun in a folder; None if there is none."""
-    if not _has_begun(output):
+    """The identity of the run that has begun in a folder; None if there is none.
+
+    A run has begun if it left anything to resume; after a failed start, settings may change.
+    """
+    path = f"{output}/{_IDENTITY}"
+    left = [f"{output}/{_REPORT}", f"{output}/{SEARCH}"]
+    left += [f"{run}/result.json" for run in _runs(output)]
+    if not files.gfile.exists(path):
         return None
-    return json_files.read(f"{output}/{_IDENTITY}", dict[str, Any])
+    if not (any(map(files.gfile.exists, left)) or has_checkpoint(output)):
+        return None
+    return json_files.read(path, dict[str, Any])
 
 
 def write_report(output: str, report: dict[str, Any]) -> None:

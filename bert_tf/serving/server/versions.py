@@ -50,6 +50,7 @@ def newest_complete(folder: str) -> str:
     Raises:
       InputError: there is none; the message is about the newest one.
     """
+    saved_model.newest(folder)  # raises if there is none
     errors = []
     for _, path in sorted(saved_model.find(folder).items(), reverse=True):
         try:
@@ -57,8 +58,6 @@ def newest_complete(folder: str) -> str:
             return path
         except InputError as error:
             errors.append(error)
-    if not errors:
-        raise InputError(f"{folder}: has no exported version; make one with bert-tf export.")
     raise errors[0]
 
 
