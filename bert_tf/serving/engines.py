@@ -300,11 +300,6 @@ class LiteRtEngine(Engine):
 ENGINES: dict[EngineName, type[Engine]] = {
     kind.name: kind for kind in (TensorFlowEngine, OnnxRuntimeEngine, OpenVinoEngine, LiteRtEngine)
 }
-# Engines with a precision lower than float32.
-REDUCED: dict[Precision, Sequence[EngineName]] = {
-    Precision.BFLOAT16: (EngineName.TENSORFLOW, EngineName.OPENVINO),
-    Precision.INT8: (EngineName.ONNXRUNTIME, EngineName.OPENVINO, EngineName.LITERT),
-}
 
 
 def installed() -> list[EngineName]:

@@ -12,7 +12,7 @@ from absl import logging
 from bert_tf.export import saved_model
 from bert_tf.export.saved_model import ReducedScore
 from bert_tf.export.sources import ModelSource
-from bert_tf.serving import engines, file_prediction
+from bert_tf.serving import engines, file_prediction, selection
 from bert_tf.serving.plan import EngineName, ExecutionPlan, Precision
 from bert_tf.serving.predictor import Predictor
 from bert_tf.tasks import Task
@@ -67,7 +67,7 @@ class ScoreCheck:
         if unknown:
             raise InputError(f"--dev: {', '.join(unknown)} is not exported; {', '.join(names)} is.")
         if not self._engines:
-            reduced = engines.REDUCED[self.precision]
+            reduced = selection.PREFERRED[self.precision]
             engine = engines.ENGINES[next(n for n in reduced if n in (self.engines or reduced))]
             for module in engine.modules:
                 optional.load(module, engine.extra)  # reports the missing package
@@ -82,7 +82,7 @@ class ScoreCheck:
         """The installed engines with this precision."""
         installed = engines.installed()
         wanted = installed if self.engines is None else self.engines
-        reduced = engines.REDUCED[self.precision]
+        reduced = selection.PREFERRED[self.precision]
         return [name for name in reduced if name in installed and name in wanted]
 
     @functools.cached_property
@@ -121,8 +121,8 @@ class ScoreCheck:
             for line in losses:
                 logging.warning("%s; it computes in float32.", line)
         # TensorFlow computes in the precision in which the export is stored.
-        needed = self.precision is Precision.BFLOAT16
-        if not kept or (needed and kept[0]["engine"] != EngineName.TENSORFLOW):
+        needed = {EngineName.TENSORFLOW} if self.precision is Precision.BFLOAT16 else set()
+        if not kept or not needed <= {each["engine"] for each in kept}:
             raise InputError(
                 f"--precision={self.precision}: scores are not kept ({'; '.join(lost)}); export in "
                 "float32, or allow a larger --max_loss."
