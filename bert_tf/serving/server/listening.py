@@ -78,19 +78,11 @@ class RestServer(uvicorn.Server):
     """Uvicorn with REST, which accepts only as many connections as it can serve.
 
     It accepts them itself: `asyncio.Server` continues to accept, and to log, without file
-    descriptors. `end` stops it: uvicorn's own signal handlers would end the process. `tls` are the
-    files of the certificate and its key.
+    descriptors. `end` stops it: uvicorn's own signal handlers would end the process.
     """
 
-    def __init__(
-        self,
-        answerer: Answerer,
-        host: str,
-        port: int,
-        identity: Identity,
-        tls: tuple[str, str] | None,
-    ):
-        certificate, key = tls or (None, None)
+    def __init__(self, answerer: Answerer, host: str, port: int, identity: Identity):
+        certificate, key = identity.files or (None, None)
         config = uvicorn.Config(
             rest.RestInterface(answerer, identity, host),
             host=host,

@@ -106,7 +106,7 @@ async def _serve(options, answerer):
     identity = Identity(options.token)
     # Kept: what nobody refers to stops to listen.
     remote = await listening.grpc_server(answerer, f"127.0.0.1:{options.grpc_port}", identity)
-    await listening.RestServer(answerer, "127.0.0.1", options.rest_port, identity, None).serve()
+    await listening.RestServer(answerer, "127.0.0.1", options.rest_port, identity).serve()
     await remote.stop(0)
 
 
