@@ -17,7 +17,6 @@ from bert_tf import weights
 from bert_tf.export.sources import ModelSource
 from bert_tf.generation import decoder as decoders
 from bert_tf.generation.generator import TextGenerator
-from bert_tf.generation.settings import GenerationSettings
 from bert_tf.models import encoders, fused_ops
 from bert_tf.models.base_encoder import Encoder
 from bert_tf.models.config import BertConfig
@@ -111,24 +110,16 @@ class Assembly:
             model = ServedModel(tokenizer, encoder, portable=portable)
             found = pretrained.make_signatures(model, guess, source.has_pooler)
             if source.generation and not portable:
-                generator = self._generator(source, source.generation, encoder, tokenizer)
+                assert isinstance(encoder, BertEncoder)  # the only encoders that write texts
+                decoder = decoders.make(encoder, self._token_logits(source, encoder), tokenizer)
+                length, settings = source.max_seq_length, source.generation
+                generator = TextGenerator(decoder, tokenizer, length, settings)
                 found = writing.make_signatures(model, generator) + found
             return found
         head = HeadShape.of(source.task)._replace(name=source.head).make(source.bundle.config)
         head.build()
         self._assign(head, source, "heads/")
         return source.task.signatures(ServedModel(tokenizer, encoder, head, portable))
-
-    def _generator(
-        self,
-        source: ModelSource,
-        settings: GenerationSettings,
-        encoder: Encoder,
-        tokenizer: Tokenizer,
-    ) -> TextGenerator:
-        assert isinstance(encoder, BertEncoder)  # the only encoders that write texts
-        decoder = decoders.make(encoder, self._token_logits(source, encoder), tokenizer)
-        return TextGenerator(decoder, tokenizer, source.max_seq_length, settings)
 
     def _token_logits(
         self, source: ModelSource, encoder: Encoder
@@ -157,7 +148,7 @@ class Assembly:
         self.variables += [variable.value for variable in model.variables]
 
     @functools.cached_property
-    def traced(self) -> "dict[str, TracedSignature]":
+    def _traced(self) -> "dict[str, _TracedSignature]":
         """The signatures as concrete functions, by name; each computation is traced once."""
         found = {}
         for model in self.models:
@@ -171,7 +162,7 @@ class Assembly:
 
     def functions(self) -> dict[str, Any]:
         """Concrete functions by the name of the signature, and the first as `serving_default`."""
-        functions = {name: traced.whole for name, traced in self.traced.items()}
+        functions = {name: traced.whole for name, traced in self._traced.items()}
         return functions | {"serving_default": functions[self.signatures[0].name]}
 
     def save(self, path: str, parts: str) -> None:
@@ -189,7 +180,7 @@ class Assembly:
         of_parts.tokenizers = tokenizers
         of_parts.functions = {
             f"{name}/{part}": getattr(traced, part)
-            for name, traced in self.traced.items()
+            for name, traced in self._traced.items()
             for part in (PREPROCESS, POSTPROCESS)
         }
         with quiet():
@@ -204,7 +195,7 @@ class Assembly:
             updater.save()
 
 
-class TracedSignature(NamedTuple):
+class _TracedSignature(NamedTuple):
     """A signature as concrete functions."""
 
     preprocess: Any  # maps inputs to `MODEL_INPUTS` and `state_<name>`
@@ -221,7 +212,7 @@ def _trace_computation(signature: Signature) -> Any:
     return tf.function(compute, [specs], autograph=False)
 
 
-def _trace(signature: Signature, compute: Any) -> TracedSignature:
+def _trace(signature: Signature, compute: Any) -> _TracedSignature:
     """The functions of a signature, with its traced computation."""
 
     def preprocess(**inputs: tf.Tensor) -> Tensors:
@@ -251,7 +242,7 @@ def _trace(signature: Signature, compute: Any) -> TracedSignature:
         return after(**dict(zip(results, found, strict=True)), **prepared)
 
     whole.__name__ = signature.name
-    return TracedSignature(before, after, _concrete(whole, signature.inputs))
+    return _TracedSignature(before, after, _concrete(whole, signature.inputs))
 
 
 def _concrete(function: Callable[..., Tensors], specs: Any) -> Any:
