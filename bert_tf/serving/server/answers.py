@@ -306,9 +306,8 @@ class Answerer:
             async with asyncio.timeout(job.end - time.monotonic()):
                 return await result
         except TimeoutError:
-            refusal = job.late()
-            self._count(job, refusal)
-            raise refusal from None
+            self._count(job, job.late())
+            raise job.late() from None  # in no variable: that would be a cycle, too
 
     def _count(self, job: RunningRequest, refusal: RefusalError | None = None) -> None:
         """Counts a request once: the work of one that was late may still end."""
