@@ -307,7 +307,7 @@ class Answerer:
                 return await result
         except TimeoutError:
             self._count(job, job.late())
-            raise job.late() from None  # in no variable: that would be a cycle, too
+            raise job.late() from None  # a variable for it would make a cycle
 
     def _count(self, job: RunningRequest, refusal: RefusalError | None = None) -> None:
         """Counts a request once: the work of one that was late may still end."""
