@@ -66,7 +66,9 @@ class RequestLimits:
         """Raises RefusalError if a signature's inputs take far more memory than their bytes."""
         for name, value in inputs.items():
             self.check_rows(_sequences(value, sequence_axes))
-            lengths = [len(text) for text in _items(value) if isinstance(text, str | bytes)]
+            flat = isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype == object
+            rows = value if flat or isinstance(value, list) else ()
+            lengths = [len(text) for text in rows if isinstance(text, str | bytes)]
             padded = len(lengths) * max(lengths, default=0)
             if padded > _MAX_PADDING * self.bytes:
                 raise RefusalError(
@@ -93,13 +95,6 @@ def _sequences(value: Any, axes: int) -> int:
         return 0
     rows = [row for row in value if isinstance(row, list)] if axes > 1 else []
     return max(len(value), sum(map(len, rows)))
-
-
-def _items(value: Any) -> Sequence[Any]:
-    """The rows of a batch that may be texts."""
-    if isinstance(value, np.ndarray):
-        return value.tolist() if value.ndim == 1 and value.dtype == object else ()
-    return value if isinstance(value, list) else ()
 
 
 @dataclasses.dataclass(frozen=True)

@@ -77,7 +77,18 @@ class _ByExamples(EncodedRequest):
         return _spec(self._request.model_spec, self.method)
 
     def inputs(self, names: Sequence[str]) -> Mapping[str, Any]:
-        return {"inputs": _examples(self._request.input)}
+        given = self._request.input
+        if given.WhichOneof("kind") != "example_list_with_context":
+            found = given.example_list.examples
+            return {"inputs": [example.SerializeToString() for example in found]}
+        joined = given.example_list_with_context
+        encoded = []
+        for example in joined.examples:
+            whole = tf.train.Example()
+            whole.MergeFrom(joined.context)
+            whole.MergeFrom(example)
+            encoded.append(whole.SerializeToString())
+        return {"inputs": encoded}
 
 
 class Classify(_ByExamples):
@@ -207,19 +218,6 @@ def _array(name: str, value: Any, max_bytes: int) -> np.ndarray:
         raise RefusalError(
             Fault.INVALID, f"{name}: is not a numeric or string tensor: {error}"
         ) from error
-
-
-def _examples(given: Any) -> list[bytes]:
-    """The serialized tf.Examples of a request, each with the features of its context."""
-    if given.WhichOneof("kind") == "example_list_with_context":
-        found = []
-        for example in given.example_list_with_context.examples:
-            joined = tf.train.Example()
-            joined.MergeFrom(given.example_list_with_context.context)
-            joined.MergeFrom(example)
-            found.append(joined.SerializeToString())
-        return found
-    return [example.SerializeToString() for example in given.example_list.examples]
 
 
 def status(answerer: Answerer, spec: ModelSpec) -> GetModelStatusResponse:
