@@ -54,5 +54,7 @@ class ExportFlags(Settings):
         if precision is Precision.FLOAT32:
             return None
         from bert_tf.serving.reduced_precision import ScoreCheck
+        from pipelines.common import flag_types, path_lists
 
-        return ScoreCheck.from_flags(found, precision, self.dev, self.max_loss, engines)
+        dev = flag_types.pairs(path_lists.entries(self.dev), "--dev: ")
+        return ScoreCheck(found, precision, dev, self.max_loss, engines)

@@ -12,7 +12,7 @@ from bert_tf.commands.export_flags import ExportFlags
 from bert_tf.serving.plan import Precision
 from pipelines.common.flag_types import Path, choice, choices
 
-RUNTIMES = ("litert", "onnx")  # `export.portable.Runtime`, without TensorFlow
+RUNTIMES = ("litert", "onnx")  # `export.portable.TARGETS`, without TensorFlow
 _PRECISION = choice((Precision.FLOAT32, Precision.INT8))
 
 
@@ -35,10 +35,9 @@ def main(
     from pipelines.common import files
 
     files.check_absent(output)
-    formats = [portable.Runtime(name) for name in format]
     found = models.sources(precision)
-    check = models.score_check(found, precision, [portable.ENGINES[runtime] for runtime in formats])
-    report = portable.export(found, output, formats, check)
+    check = models.score_check(found, precision, [portable.TARGETS[name].engine for name in format])
+    report = portable.export(found, output, format, check)
     for name, entry in report.items():
         largest = max(entry["largest_difference"].values())
         print(

@@ -18,7 +18,7 @@ from bert_tf.objectives.token_prediction import TokenPrediction
 from bert_tf.tasks.signatures import Tensors
 from bert_tf.weights import own
 from bert_tf.weights.bundle import MASKED_LM, POOLER
-from pipelines.common import checksums, files
+from pipelines.common import files, manifest
 from pipelines.tokenizers import packing
 from pipelines.tokenizers.base import Tokenizer
 from pipelines.tokenizers.vocabulary import Vocabulary
@@ -53,7 +53,8 @@ def export(source: ModelSource, folder: str) -> tuple[str, str]:
         for name, module in modules.items():
             with quiet():
                 tf.saved_model.save(module, f"{partial}/{name}")
-            checksums.write(f"{partial}/{name}", ("saved_model.pb", "assets", "variables"))
+            seal = f"{partial}/{name}/{manifest.CHECKSUMS}"
+            manifest.write_sealed(seal, {}, ("saved_model.pb", "assets", "variables"))
     return f"{folder}/encoder", f"{folder}/preprocess"
 
 

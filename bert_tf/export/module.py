@@ -5,6 +5,7 @@ in Python and fail in C++. Models with the same encoder share its variables.
 """
 
 import contextlib
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -16,7 +17,6 @@ from bert_tf import weights
 from bert_tf.export.sources import ModelSource
 from bert_tf.generation import decoder as decoders
 from bert_tf.generation.generator import TextGenerator
-from bert_tf.generation.settings import GenerationSettings
 from bert_tf.models import encoders, fused_ops
 from bert_tf.models.base_encoder import Encoder
 from bert_tf.models.config import BertConfig
@@ -110,24 +110,16 @@ class Assembly:
             model = ServedModel(tokenizer, encoder, portable=portable)
             found = pretrained.make_signatures(model, guess, source.has_pooler)
             if source.generation and not portable:
-                generator = self._generator(source, source.generation, encoder, tokenizer)
+                assert isinstance(encoder, BertEncoder)  # the only encoders that write texts
+                decoder = decoders.make(encoder, self._token_logits(source, encoder), tokenizer)
+                length, settings = source.max_seq_length, source.generation
+                generator = TextGenerator(decoder, tokenizer, length, settings)
                 found = writing.make_signatures(model, generator) + found
             return found
         head = HeadShape.of(source.task)._replace(name=source.head).make(source.bundle.config)
         head.build()
         self._assign(head, source, "heads/")
         return source.task.signatures(ServedModel(tokenizer, encoder, head, portable))
-
-    def _generator(
-        self,
-        source: ModelSource,
-        settings: GenerationSettings,
-        encoder: Encoder,
-        tokenizer: Tokenizer,
-    ) -> TextGenerator:
-        assert isinstance(encoder, BertEncoder)  # the only encoders that write texts
-        decoder = decoders.make(encoder, self._token_logits(source, encoder), tokenizer)
-        return TextGenerator(decoder, tokenizer, source.max_seq_length, settings)
 
     def _token_logits(
         self, source: ModelSource, encoder: Encoder
@@ -155,41 +147,18 @@ class Assembly:
         weights.assign(model, values, source.folder)
         self.variables += [variable.value for variable in model.variables]
 
-
-class _TracedSignature(NamedTuple):
-    """A signature as concrete functions."""
-
-    preprocess: Any  # maps inputs to `MODEL_INPUTS` and `state_<name>`
-    postprocess: Any  # maps `result_<number>` and `state_<name>` to outputs
-    whole: Any  # maps inputs to outputs; it calls the other two
-
-
-class Exported:
-    """Models with their signatures traced, each function once.
-
-    Args:
-      sources: the models.
-      dtype: "float32", or "bfloat16" to store weights and compute in it.
-
-    Attributes:
-      assembly: the models.
-      signatures: all signatures, those of the first source first.
-
-    Raises:
-      InputError: two signatures have one name.
-    """
-
-    def __init__(self, sources: Sequence[ModelSource], dtype: str = "float32"):
-        self.assembly = Assembly(sources, dtype)
-        self.signatures = self.assembly.signatures
-        self._traced: dict[str, _TracedSignature] = {}
-        for model in self.assembly.models:
+    @functools.cached_property
+    def _traced(self) -> "dict[str, _TracedSignature]":
+        """The signatures as concrete functions, by name; each computation is traced once."""
+        found = {}
+        for model in self.models:
             computations: dict[str, Any] = {}
             for signature in model.signatures:
                 name = signature.computation.name
                 if name not in computations:
                     computations[name] = _trace_computation(signature)
-                self._traced[signature.name] = _trace(signature, computations[name])
+                found[signature.name] = _trace(signature, computations[name])
+        return found
 
     def functions(self) -> dict[str, Any]:
         """Concrete functions by the name of the signature, and the first as `serving_default`."""
@@ -206,8 +175,8 @@ class Exported:
         """
         module, of_parts = tf.Module(name="bert"), tf.Module(name="parts")
         # Some tokenizers keep their vocabulary in a resource, which has to be saved with them.
-        tokenizers = list(dict.fromkeys(model.tokenizer for model in self.assembly.models))
-        module.weights, module.tokenizers = self.assembly.variables, tokenizers
+        tokenizers = list(dict.fromkeys(model.tokenizer for model in self.models))
+        module.weights, module.tokenizers = self.variables, tokenizers
         of_parts.tokenizers = tokenizers
         of_parts.functions = {
             f"{name}/{part}": getattr(traced, part)
@@ -224,6 +193,14 @@ class Exported:
                 if signature.method is not Method.PREDICT:
                     updater.replace_method_name(signature.name, signature.method, tags="serve")
             updater.save()
+
+
+class _TracedSignature(NamedTuple):
+    """A signature as concrete functions."""
+
+    preprocess: Any  # maps inputs to `MODEL_INPUTS` and `state_<name>`
+    postprocess: Any  # maps `result_<number>` and `state_<name>` to outputs
+    whole: Any  # maps inputs to outputs; it calls the other two
 
 
 def _trace_computation(signature: Signature) -> Any:

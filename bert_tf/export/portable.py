@@ -4,7 +4,6 @@ Each file is compared with the original before it is written. Files in int8 are 
 keep the scores of their tasks.
 """
 
-import enum
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -18,7 +17,7 @@ from bert_tf.export.saved_model import Check, ReducedScore
 from bert_tf.export.sources import ModelSource
 from bert_tf.tasks.signatures import Signature
 from bert_tf.weights import own
-from pipelines.common import checksums, files, json_files, optional
+from pipelines.common import files, json_files, manifest, optional
 from pipelines.common.errors import InputError
 from pipelines.tokenizers.packing import MODEL_INPUTS
 
@@ -26,13 +25,6 @@ _REPORT = "report.json"
 _PRETRAINED = "pretrained"  # names the folder of a model without a task
 _BATCH, _LENGTH = 4, 24  # of the compared sequences
 Arrays = dict[str, np.ndarray]
-
-
-class Runtime(enum.StrEnum):
-    """Formats of files."""
-
-    LITERT = "litert"
-    ONNX = "onnx"
 
 
 class _Target(NamedTuple):
@@ -65,15 +57,15 @@ def _run_onnx(content: bytes, inputs: Arrays) -> Mapping[str, np.ndarray]:
     return dict(zip(names, session.run(names, inputs), strict=True))
 
 
-_TARGETS = {
-    Runtime.LITERT: _Target(
+TARGETS = {
+    "litert": _Target(
         "litert",
         ".tflite",
         conversion.to_litert,
         lambda function, _: conversion.to_litert(function, quantized=True),
         _run_litert,
     ),
-    Runtime.ONNX: _Target(
+    "onnx": _Target(
         "onnxruntime",
         ".onnx",
         conversion.to_onnx,
@@ -82,14 +74,11 @@ _TARGETS = {
     ),
 }
 
-# The engine that runs a format, by its name in scores.
-ENGINES = {runtime: target.engine for runtime, target in _TARGETS.items()}
-
 
 def export(
     sources: Sequence[ModelSource],
     folder: str,
-    formats: Sequence[Runtime],
+    formats: Sequence[str],
     check: Check | None = None,
 ) -> dict[str, Any]:
     """Writes <signature>.tflite and <signature>.onnx, the same in int8, and a report.
@@ -99,7 +88,7 @@ def export(
     Args:
       sources: the models.
       folder: to write to; it appears when it is complete, with the report in report.json.
-      formats: to write.
+      formats: to write, of `TARGETS`.
       check: scores the models in int8; without it, nothing is written in int8.
 
     Returns:
@@ -124,7 +113,12 @@ def export(
             )
     report: dict[str, Any] = {}
     with files.folder_aside(folder) as partial:
-        kept = _kept_scores(sources, check) if check else {}
+        kept: dict[tuple[str, str], ReducedScore] = {}  # by engine and signature of token ids
+        if check:
+            with tempfile.TemporaryDirectory() as place:
+                saved_model.write(sources, f"{place}/full")
+                found = check(f"{place}/full")
+            kept = {(each["engine"], f"{each['task']}_ids"): each for each in found}
         for signature in Assembly(sources, "float32", portable=True).signatures:
             if signature.inputs.keys() == set(MODEL_INPUTS):
                 report |= _write(signature, _inputs(sources, signature), partial, formats, kept)
@@ -135,32 +129,23 @@ def export(
             own.write_tokenizer(source.bundle, f"{partial}/{name}")
             if source.task:
                 json_files.write(f"{partial}/{name}/{own.TASKS}", [source.task.describe()])
-        checksums.write(partial, [*report, *described])
+        seal = f"{partial}/{manifest.CHECKSUMS}"
+        manifest.write_sealed(seal, {}, [*report, *described])
     return report
-
-
-def _kept_scores(
-    sources: Sequence[ModelSource], check: Check
-) -> dict[tuple[str, str], ReducedScore]:
-    """The scores in int8, by engine and signature of token ids."""
-    with tempfile.TemporaryDirectory() as place:
-        saved_model.write(sources, f"{place}/full")
-        found = check(f"{place}/full")
-    return {(each["engine"], f"{each['task']}_ids"): each for each in found}
 
 
 def _write(
     signature: Signature,
     inputs: Arrays,
     folder: str,
-    formats: Sequence[Runtime],
+    formats: Sequence[str],
     kept: Mapping[tuple[str, str], ReducedScore],
 ) -> dict[str, Any]:
     function = trace_portable(signature)
     outputs = function(**{name: tf.constant(value) for name, value in inputs.items()})
     expected = {name: value.numpy() for name, value in outputs.items()}
     report: dict[str, Any] = {}
-    for target in map(_TARGETS.__getitem__, formats):
+    for target in map(TARGETS.__getitem__, formats):
         name = f"{signature.name}{target.ending}"
         contents = {name: target.convert(function)}
         score = kept.get((target.engine, signature.name))

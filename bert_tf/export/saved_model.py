@@ -10,12 +10,13 @@ from typing import Any, NotRequired, TypedDict
 from absl import logging
 
 from bert_tf.export import model_card, warmup
-from bert_tf.export.module import Exported, ExportedModel
+from bert_tf.export.module import Assembly, ExportedModel
 from bert_tf.export.sources import ModelSource
 from bert_tf.tasks import TaskEntry, pretrained
 from bert_tf.tasks.signatures import Signature
 from bert_tf.weights import own
-from pipelines.common import checksums, files, json_files, locks, outputs
+from pipelines.common import files, json_files, locks, outputs, texts
+from pipelines.common import manifest as manifests
 from pipelines.common.errors import InputError
 
 OLDEST_SERVING = "2.14"  # the tests compare the ops of exports with those of this version
@@ -25,6 +26,7 @@ PARTS = "parts"  # preprocessing and postprocessing of the signatures, a SavedMo
 BATCHING = "batching.config"  # next to the versions; written by `make serve`
 _VERSIONS = ("[0-9]*", BATCHING)
 _MAX_VERSION = (1 << 63) - 1  # version numbers are int64 in the protocol
+_MAX_SHOWN = 3  # missing files
 _PACKAGES = ("tensorflow", "tensorflow-text", "keras")
 
 
@@ -49,6 +51,7 @@ class Manifest(TypedDict):
     """The manifest of an export: the checked fields."""
 
     models: list[_ModelEntry]
+    date: str
     parameters: int
     encoders: int
     precision: str
@@ -104,7 +107,7 @@ def versions(folder: str) -> list[int]:
         return []
     found = []
     for name in files.names_in(folder):
-        number = version_number(name)
+        number = _version_number(name)
         if number is not None and files.gfile.isdir(f"{folder}/{name}"):
             found.append(number)
         elif name.isdecimal():
@@ -112,7 +115,15 @@ def versions(folder: str) -> list[int]:
     return sorted(found)
 
 
-def version_number(name: str) -> int | None:
+def find(path: str) -> dict[int, str]:
+    """The versions in a folder by number, ascending; an export itself has its own number, or 1."""
+    if files.gfile.exists(f"{path}/{MANIFEST}"):
+        number = _version_number(path.rpartition("/")[2])
+        return {1 if number is None else number: path}
+    return {number: f"{path}/{number}" for number in versions(path)}
+
+
+def _version_number(name: str) -> int | None:
     """The version of a folder by its name: an int64 in plain digits; None for other names."""
     number = int(name) if name.isdecimal() and len(name) < 20 else -1
     return number if str(number) == name and number <= _MAX_VERSION else None
@@ -129,7 +140,7 @@ def _warn_of_number(path: str) -> None:
 
 def is_export(path: str) -> bool:
     """Whether a folder is an export, or has versions; an encoder for TF Hub has no manifest."""
-    return bool(versions(path)) or files.gfile.exists(f"{path}/{MANIFEST}")
+    return bool(find(path))
 
 
 def newest(path: str) -> str:
@@ -139,12 +150,10 @@ def newest(path: str) -> str:
       InputError: there is none.
     """
     path = path.rstrip("/")
-    if files.gfile.exists(f"{path}/{MANIFEST}"):
-        return path
-    found = versions(path)
+    found = find(path)
     if not found:
         raise InputError(f"{path}: has no exported version; make one with bert-tf export.")
-    return f"{path}/{found[-1]}"
+    return found[max(found)]
 
 
 def write(
@@ -162,18 +171,18 @@ def write(
     Raises:
       InputError: names collide, the folder exists, or the disk is full.
     """
-    exported = Exported(sources, dtype)
+    assembly = Assembly(sources, dtype)
     # The name of the partial folder is not that of a version: no server loads it.
     with files.folder_aside(path, replace) as partial:
-        exported.save(partial, f"{partial}/{PARTS}")
-        warmup.write(exported.signatures, f"{partial}/{EXTRA}")
+        assembly.save(partial, f"{partial}/{PARTS}")
+        warmup.write(assembly.signatures, f"{partial}/{EXTRA}")
         labels = {
             source.task.name: list(source.task.labels)
             for source in sources
             if source.task and source.task.labels
         }
         json_files.write(f"{partial}/{EXTRA}/labels.json", labels)
-        manifest = _manifest(exported, _write_vocabularies(sources, partial), dtype)
+        manifest = _manifest(assembly, _write_vocabularies(sources, partial), dtype)
         _write_manifest(manifest, partial)
         if check:
             _write_manifest(manifest | {"reduced": check(partial)}, partial)
@@ -193,57 +202,54 @@ def _write_vocabularies(sources: Sequence[ModelSource], path: str) -> list[str]:
 
 
 def _write_manifest(manifest: dict[str, Any], path: str) -> None:
-    """Writes manifest, model card and checksums."""
-    json_files.write(f"{path}/{MANIFEST}", manifest)
+    """Writes model card and manifest."""
     files.write_text(f"{path}/README.md", model_card.render(manifest))
-    checksums.write(path, _checked(path))
+    manifests.write_sealed(f"{path}/{MANIFEST}", manifest, _checked(path))
 
 
 def _checked(path: str) -> list[str]:
     """The files and folders that an export's answers depend on, relative to it."""
     # Users may replace the warm-up requests.
     extra = [f"{EXTRA}/{n}" for n in files.names_in(f"{path}/{EXTRA}") if n != warmup.FILE]
-    return ["saved_model.pb", "assets", "variables", PARTS, MANIFEST, *extra]
+    return ["saved_model.pb", "assets", "variables", PARTS, *extra]
 
 
-def sums(path: str) -> dict[str, str]:
+def checksums(path: str) -> dict[str, str]:
     """Checksums of the files that an export's answers depend on; read, or computed."""
-    written = files.gfile.exists(f"{path}/{checksums.CHECKSUMS}")
-    return (written and checksums.read(path)) or checksums.of(path, _checked(path))
+    place = f"{path}/{MANIFEST}"
+    found = manifests.read_listed(place) or manifests.checksums(path, _checked(path))
+    return found | {MANIFEST: files.sha256(place)}
 
 
 def check_present(path: str) -> None:
     """Checks that all files of a version are present: it may still be being copied.
 
     Raises:
-      InputError: it has no checksums, or lacks files that they list.
+      InputError: it has no manifest, or lacks files that the manifest lists.
     """
-    if not files.gfile.exists(f"{path}/{checksums.CHECKSUMS}"):
+    place = f"{path}/{MANIFEST}"
+    listed = manifests.read_listed(place) if files.gfile.exists(place) else [MANIFEST]
+    missing = [name for name in listed if not files.gfile.exists(f"{path}/{name}")]
+    if missing:
         raise InputError(
-            f"{path}: is not complete: it has no {checksums.CHECKSUMS}. If it is not being copied "
-            "now, copy it again; if it never had one, write {} into that file to skip the checks."
-        )
-    wanted = [MANIFEST, *checksums.read(path)]
-    if not all(files.gfile.exists(f"{path}/{name}") for name in wanted):
-        raise InputError(
-            f"{path}: is not complete: files listed in its {checksums.CHECKSUMS} are missing. If "
-            "it is not being copied now, copy it again."
+            f"{path}: is not complete: it has no {texts.listed(missing, _MAX_SHOWN)}. If it is not "
+            "being copied now, copy it again."
         )
 
 
-def check_complete(path: str) -> None:
-    """Checks that a version is complete and unchanged.
+def check_complete(path: str) -> Manifest:
+    """Checks that a version is complete and unchanged; returns its manifest.
 
     Raises:
       InputError: it is not complete, or damaged.
     """
     check_present(path)
-    read_manifest(path)
-    checksums.check(path)
+    manifests.check(f"{path}/{MANIFEST}")
+    return read_manifest(path)
 
 
-def _manifest(exported: Exported, vocabularies: Sequence[str], dtype: str) -> dict[str, Any]:
-    assembly, functions = exported.assembly, exported.functions()
+def _manifest(assembly: Assembly, vocabularies: Sequence[str], dtype: str) -> dict[str, Any]:
+    functions = assembly.functions()
     return {
         "format": 1,
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
@@ -312,7 +318,7 @@ def read_manifest(path: str) -> Manifest:
         raise InputError(
             f"{path}: is not an export (it has no {MANIFEST}); make one with bert-tf export."
         )
-    found = json_files.read(f"{path}/{MANIFEST}", Manifest)
+    found = manifests.read_sealed(f"{path}/{MANIFEST}", Manifest)
     for model in found["models"]:
         for task in model["tasks"]:
             own.check_task(task, f"{path}/{MANIFEST}")

@@ -50,6 +50,7 @@ class Identity:
 
     token: str | None = None  # required from clients
     pair: tuple[bytes, bytes] | None = None  # private key and its certificates, PEM, for TLS
+    files: tuple[str, str] | None = None  # those of the certificates and of the key
 
     @classmethod
     def of_files(cls, token: str | None, certificate: str | None, key: str | None) -> "Identity":
@@ -73,7 +74,7 @@ class Identity:
                 f"--certificate={certificate}, --key={key}: are not a certificate and its private "
                 f"key, in PEM and without a password ({error})."
             ) from error
-        return cls(known, pair)
+        return cls(known, pair, (certificate, key))
 
     def admits(self, authorization: str | bytes, scheme: str = "Bearer") -> bool:
         """Whether a client knows the token; compared in constant time.

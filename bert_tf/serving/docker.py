@@ -8,7 +8,7 @@ import subprocess
 from typing import NoReturn
 
 from bert_tf.export import saved_model
-from pipelines.common import checksums, files
+from pipelines.common import files, manifest
 from pipelines.common.errors import InputError
 from pipelines.common.machine import cores
 
@@ -78,11 +78,24 @@ def serve(
             f"--model_base_path={shlex.quote(os.path.abspath(folder))} "
             f"--port={grpc_port} --rest_api_port={rest_port}"
         )
-    checksums.check(saved_model.newest(folder))
+    manifest.check(f"{saved_model.newest(folder)}/{saved_model.MANIFEST}")
     threads = threads or cores()
     if not files.gfile.exists(f"{folder}/{saved_model.BATCHING}"):
-        files.write_text(f"{folder}/{saved_model.BATCHING}", batching_config(threads))
-    arguments = command(folder, name, host, grpc_port, rest_port, threads)
+        config = _BATCHING_CONFIG.format(cores=cores(), threads=threads)
+        files.write_text(f"{folder}/{saved_model.BATCHING}", config)
+    mounted, source = f"/models/{name}", os.path.abspath(folder).replace('"', '""')
+    arguments = [
+        *("docker", "run", "--rm"),
+        *("-p", f"{host}:{grpc_port}:8500", "-p", f"{host}:{rest_port}:8501"),
+        # Unlike -v, this takes colons in paths; its fields are quoted as in a .csv file.
+        *("--mount", f'type=bind,"source={source}","target={mounted}",readonly'),
+        *("-e", f"MODEL_NAME={name}"),
+        _IMAGE,
+        "--enable_batching",
+        f"--batching_parameters_file={mounted}/{saved_model.BATCHING}",
+        f"--tensorflow_intra_op_parallelism={threads}",
+        f"--tensorflow_inter_op_parallelism={cores()}",
+    ]
     print(f"gRPC on {host}:{grpc_port}, REST on {host}:{rest_port}; Ctrl-C stops it.", flush=True)
     # In place of this process: docker receives the signals, and stops the container.
     os.execv(docker, arguments)
@@ -98,30 +111,3 @@ def _address(host: str) -> str:
             "alone, 0.0.0.0 for all networks."
         ) from error
     return f"[{address}]" if address.version == 6 else str(address)
-
-
-def batching_config(threads: int) -> str:
-    """The server's batching configuration, with the reason for each setting."""
-    return _BATCHING_CONFIG.format(cores=cores(), threads=threads)
-
-
-def command(
-    folder: str, name: str, host: str, grpc_port: int, rest_port: int, threads: int
-) -> list[str]:
-    """The docker command of `serve`, with the same arguments."""
-    mounted = f"/models/{name}"
-    source = os.path.abspath(folder).replace('"', '""')
-    return [
-        *("docker", "run", "--rm"),
-        *("-p", f"{host}:{grpc_port}:8500", "-p", f"{host}:{rest_port}:8501"),
-        # Unlike -v, this takes colons in paths; its fields are quoted as in a .csv file.
-        *("--mount", f'type=bind,"source={source}","target={mounted}",readonly'),
-        *("-e", f"MODEL_NAME={name}"),
-        *(
-            _IMAGE,
-            "--enable_batching",
-            f"--batching_parameters_file={mounted}/{saved_model.BATCHING}",
-            f"--tensorflow_intra_op_parallelism={threads}",
-            f"--tensorflow_inter_op_parallelism={cores()}",
-        ),
-    ]

@@ -1,4 +1,4 @@
-"""Engines, which run the computations of an export: TensorFlow, and other runtimes."""
+"""Engines, which run the parts of an export: TensorFlow, and other runtimes for computations."""
 
 import abc
 import dataclasses
@@ -15,9 +15,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
+import tensorflow_text  # noqa: F401  (registers the tokenizer's ops)
 
-from bert_tf.export import conversion, saved_model
-from bert_tf.export.module import RESULT
+from bert_tf.export import conversion, reading, saved_model
+from bert_tf.export.module import RESULT, quiet
 from bert_tf.models import fused_ops
 from bert_tf.models.base_config import EncoderConfig
 from bert_tf.serving.plan import EngineName, Precision
@@ -41,6 +42,8 @@ class Batch(NamedTuple):
     types: np.ndarray
 
 
+Arrays = Mapping[str, np.ndarray]
+Outputs = dict[str, np.ndarray]
 # Results of a batch; the first axis of each is that of the sequences.
 Compute = Callable[[Batch], Sequence[np.ndarray]]
 
@@ -66,19 +69,14 @@ class ConvertedModels:
     @functools.cached_property
     def _key(self) -> str:
         """Checksum of the export, of the format of conversions, and of what decides the results."""
-        values = [_FORMAT, environment(), saved_model.sums(self._export)]
+        values = [_FORMAT, environment(), saved_model.checksums(self._export)]
         return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:16]
 
     def path(self, name: str, convert: Callable[[], bytes]) -> str:
         """The file of a model; `convert` makes its contents if it does not exist."""
         path = f"{self._folder}/{self._key}/{name}"
         if not files.gfile.exists(path):
-            content = convert()
-            with (
-                files.write_aside(path, shared=True) as partial,
-                files.gfile.GFile(partial, "wb") as file,
-            ):
-                file.write(content)
+            files.write_bytes(path, convert(), shared=True)
         return path
 
     def onnx(
@@ -93,11 +91,6 @@ class ConvertedModels:
             return path
         ending = f"{quantize.__name__}.onnx"
         return self.path(f"{name}.{ending}", lambda: quantize(Path(path).read_bytes()))
-
-    def number(self, name: str, measure: Callable[[], float]) -> float:
-        """A cached number about a model."""
-        path = self.path(name, lambda: json.dumps(measure()).encode())
-        return json_files.read(path, float)
 
 
 def user_folder() -> str:
@@ -181,7 +174,9 @@ class Engine(abc.ABC):
                         self._check(worst if np.isfinite(found).all() else math.inf)
             return worst
 
-        return self._models.number(f"{name}.{self.name}.{self._precision}.json", measure)
+        place = f"{name}.{self.name}.{self._precision}.json"
+        path = self._models.path(place, lambda: json.dumps(measure()).encode())
+        return json_files.read(path, float)
 
     def _check(self, difference: float) -> None:
         if not math.isfinite(difference):
@@ -305,11 +300,6 @@ class LiteRtEngine(Engine):
 ENGINES: dict[EngineName, type[Engine]] = {
     kind.name: kind for kind in (TensorFlowEngine, OnnxRuntimeEngine, OpenVinoEngine, LiteRtEngine)
 }
-# Engines with a precision lower than float32.
-REDUCED: dict[Precision, Sequence[EngineName]] = {
-    Precision.BFLOAT16: (EngineName.TENSORFLOW, EngineName.OPENVINO),
-    Precision.INT8: (EngineName.ONNXRUNTIME, EngineName.OPENVINO, EngineName.LITERT),
-}
 
 
 def installed() -> list[EngineName]:
@@ -332,3 +322,50 @@ def traced(computation: Computation, skip_padding: bool = False) -> Any:
 
     specs = {name: tf.TensorSpec([None, None], tf.int32, name) for name in MODEL_INPUTS}
     return tf.function(function, autograph=False).get_concrete_function(**specs)
+
+
+class SavedModelSession:
+    """Runs the signatures of a SavedModel as TensorFlow Serving does.
+
+    Args:
+      folder: of the SavedModel.
+
+    Raises:
+      InputError: it cannot be loaded.
+    """
+
+    def __init__(self, folder: str):
+        # A request is a chain of small operations: handing them to other threads costs more than
+        # it gains.
+        config = tf.compat.v1.ConfigProto(inter_op_parallelism_threads=-1)
+        # The first computation of a process sets the number of threads for all others.
+        config.intra_op_parallelism_threads = tensorflow_threads()
+        # Optimizing takes seconds at the first request of each signature; these do not compute.
+        config.graph_options.rewrite_options.disable_meta_optimizer = True
+        with tf.Graph().as_default(), quiet():
+            self._session = tf.compat.v1.Session(config=config)
+            try:
+                loaded = tf.compat.v1.saved_model.load(self._session, ["serve"], folder)
+            except Exception as error:  # TensorFlow raises many types for damaged graphs
+                raise reading.damaged(folder, error) from error
+        self._definitions = loaded.signature_def
+        self._calls: dict[str, Callable[..., Sequence[np.ndarray]]] = {}
+
+    def run(self, name: str, inputs: Arrays) -> Outputs:
+        """The outputs of a signature for its inputs.
+
+        Raises:
+          tf.errors.OpError: the inputs are invalid.
+        """
+        definition = self._definitions[name]
+        if name not in self._calls:
+            self._calls[name] = self._session.make_callable(
+                [info.name for info in definition.outputs.values()],
+                [info.name for info in definition.inputs.values()],
+            )
+        found = self._calls[name](*(inputs[key] for key in definition.inputs))
+        return dict(zip(definition.outputs, found, strict=True))
+
+    def close(self) -> None:
+        """Frees the memory."""
+        self._session.close()

@@ -106,7 +106,14 @@ def open_task(
             f"--max_seq_length: is part of an export such as {model}; export the model "
             "again with it."
         )
-    return _open_export(model, task_name, engine)
+    predictor = Predictor(model, engine)
+    if not any(each["tasks"] for each in predictor.manifest["models"]):
+        raise InputError(
+            f"{model}: has no task to predict for. For vectors of texts, ask its signature embed "
+            "(bert-tf ask), or embed a file with the original model (bert-tf embed)."
+        )
+    task = predictor.task(task_name)
+    return task, lambda examples: predictor.predict(task, examples, progress)
 
 
 def _check_output(output: str, source: str) -> None:
@@ -140,18 +147,6 @@ def read(
     task_data.count_problems(reading, examples, split, {})
     task.check(examples)
     return examples
-
-
-def _open_export(path: str, task_name: str | None, engine: str) -> tuple[Task, _Predict]:
-    """A task of an export, and its function from examples to predictions."""
-    predictor = Predictor(path, engine)
-    if not any(model["tasks"] for model in predictor.manifest["models"]):
-        raise InputError(
-            f"{path}: has no task to predict for. For vectors of texts, ask its signature embed "
-            "(bert-tf ask), or embed a file with the original model (bert-tf embed)."
-        )
-    task = predictor.task(task_name)
-    return task, lambda examples: predictor.predict(task, examples, progress)
 
 
 def _open(

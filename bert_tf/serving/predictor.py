@@ -13,16 +13,22 @@ from bert_tf import tasks
 from bert_tf.export import module, reading, saved_model
 from bert_tf.models.base_config import EncoderConfig
 from bert_tf.serving import engines, inputs, selection
-from bert_tf.serving.engines import Batch, ConvertedModels, Engine
+from bert_tf.serving.engines import (
+    Arrays,
+    Batch,
+    ConvertedModels,
+    Engine,
+    Outputs,
+    SavedModelSession,
+)
 from bert_tf.serving.plan import MAX_TOKENS, EngineName, ExecutionPlan, Precision
-from bert_tf.serving.saved_model_session import Arrays, Outputs, SavedModelSession
 from bert_tf.serving.scheduler import Executable, Scheduler
 from bert_tf.tasks import Task
 from bert_tf.tasks.signatures import Computation, PlainTexts
-from pipelines.common import checksums
 from pipelines.common.errors import InputError
 from pipelines.common.machine import cores
 from pipelines.common.parallel import mapped
+from pipelines.labelled import bucketing
 from pipelines.tokenizers.base import Tokenizer
 from pipelines.tokenizers.packing import MODEL_INPUTS
 
@@ -100,8 +106,7 @@ class Predictor:
         max_tokens: int = MAX_TOKENS,
     ):
         self.path = saved_model.newest(path)
-        self.manifest = saved_model.read_manifest(self.path)
-        checksums.check(self.path)
+        self.manifest = saved_model.check_complete(self.path)
         cache = cache or engines.user_folder()
         if plan is None:
             here = engines.tensorflow_threads()
@@ -118,7 +123,7 @@ class Predictor:
             plan = selection.choose(self.path, engine, threads or here, kind)
         self.plan = plan
         self.difference: float | None = None
-        self._session = SavedModelSession(f"{self.path}/{saved_model.PARTS}", optimize=False)
+        self._session = SavedModelSession(f"{self.path}/{saved_model.PARTS}")
         self._loaded = self._load(ConvertedModels(self.path, cache))
         concurrency = max(1, cores() // plan.threads)
         self._scheduler = Scheduler(concurrency, max_tokens, plan.batches)
@@ -296,25 +301,16 @@ class Predictor:
             return task.from_outputs(chosen, outputs)
 
         found: list[Any] = [None] * len(examples)
-        batches = list(_batches([task.requests([example]) for example in examples]))
+        texts = [chain(*task.requests([example]).values()) for example in examples]
+        lengths = np.array([sum(map(_length, each)) for each in texts])
+        # The longest first, so that memory runs out at once or never.
+        batches = [rows.tolist() for rows in bucketing.evaluation_order(-lengths, _BATCH)]
         # One thread more than compute: it tokenizes and decodes meanwhile.
         predictions = mapped(predict, batches, cores() + 1)
         for rows in progress(batches):
             for row, prediction in zip(rows, next(predictions), strict=True):
                 found[row] = prediction
         return found
-
-
-def _batches(requests: Sequence[Mapping[str, Sequence[Any]]]) -> Iterator[list[int]]:
-    """Rows of similar lengths, the longest first, so that memory runs out at once or never.
-
-    Args:
-      requests: That of each row.
-    """
-    lengths = np.array([sum(map(_length, chain(*row.values()))) for row in requests])
-    order = np.argsort(-lengths, kind="stable").tolist()
-    for first in range(0, len(order), _BATCH):
-        yield order[first : first + _BATCH]
 
 
 def _length(value: str | Sequence[str]) -> int:

@@ -1,21 +1,22 @@
 """Checks that an export keeps its scores on dev data in a precision lower than float32."""
 
+import contextlib
 import dataclasses
 import functools
 import tempfile
 from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from typing import Any
 
 from absl import logging
 
 from bert_tf.export import saved_model
 from bert_tf.export.saved_model import ReducedScore
 from bert_tf.export.sources import ModelSource
-from bert_tf.serving import engines, file_prediction
+from bert_tf.serving import engines, file_prediction, selection
 from bert_tf.serving.plan import EngineName, ExecutionPlan, Precision
 from bert_tf.serving.predictor import Predictor
 from bert_tf.tasks import Task
-from pipelines.common import flag_types, optional, path_lists
+from pipelines.common import optional
 from pipelines.common.errors import InputError
 from pipelines.common.machine import cores
 from pipelines.labelled.source import Source
@@ -43,19 +44,6 @@ class ScoreCheck:
     max_loss: float
     engines: Sequence[str] | None = None
 
-    @classmethod
-    def from_flags(
-        cls,
-        sources: Sequence[ModelSource],
-        precision: Precision,
-        dev: str,
-        max_loss: float,
-        engines: Sequence[str] | None = None,
-    ) -> Self:
-        """The check for a value of the flag --dev."""
-        named = flag_types.pairs(path_lists.entries(dev), "--dev: ")
-        return cls(sources, precision, named, max_loss, engines)
-
     def __post_init__(self) -> None:
         names = [task.name for task in self._tasks]
         if not names:
@@ -79,7 +67,7 @@ class ScoreCheck:
         if unknown:
             raise InputError(f"--dev: {', '.join(unknown)} is not exported; {', '.join(names)} is.")
         if not self._engines:
-            reduced = engines.REDUCED[self.precision]
+            reduced = selection.PREFERRED[self.precision]
             engine = engines.ENGINES[next(n for n in reduced if n in (self.engines or reduced))]
             for module in engine.modules:
                 optional.load(module, engine.extra)  # reports the missing package
@@ -94,7 +82,7 @@ class ScoreCheck:
         """The installed engines with this precision."""
         installed = engines.installed()
         wanted = installed if self.engines is None else self.engines
-        reduced = engines.REDUCED[self.precision]
+        reduced = selection.PREFERRED[self.precision]
         return [name for name in reduced if name in installed and name in wanted]
 
     @functools.cached_property
@@ -133,8 +121,8 @@ class ScoreCheck:
             for line in losses:
                 logging.warning("%s; it computes in float32.", line)
         # TensorFlow computes in the precision in which the export is stored.
-        needed = self.precision is Precision.BFLOAT16
-        if not kept or (needed and kept[0]["engine"] != EngineName.TENSORFLOW):
+        needed = {EngineName.TENSORFLOW} if self.precision is Precision.BFLOAT16 else set()
+        if not kept or not needed <= {each["engine"] for each in kept}:
             raise InputError(
                 f"--precision={self.precision}: scores are not kept ({'; '.join(lost)}); export in "
                 "float32, or allow a larger --max_loss."
@@ -153,15 +141,13 @@ class ScoreCheck:
         """The main metric of each task."""
         with tempfile.TemporaryDirectory() as cache:
             predictor = Predictor(path, plan=plan, cache=cache)
-            try:
-                return {task.name: self._score(predictor, task) for task in self._tasks}
-            finally:
-                predictor.close()
-
-    def _score(self, predictor: Predictor, task: Task) -> float:
-        examples = self._examples[task.name]
-        predictions = predictor.predict(task, examples, file_prediction.progress)
-        return task.metrics(examples, predictions)[task.main_metric]
+            found = {}
+            with contextlib.closing(predictor):
+                for task in self._tasks:
+                    examples = self._examples[task.name]
+                    predictions = predictor.predict(task, examples, file_prediction.progress)
+                    found[task.name] = task.metrics(examples, predictions)[task.main_metric]
+            return found
 
 
 def _loss(found: ReducedScore) -> str:

@@ -17,7 +17,7 @@ from pipelines.common.machine import cores
 
 # The engines of each precision; the first installed one counts. TensorFlow packs the weights again
 # for each product, which doubles the time of short requests.
-_PREFERRED = {
+PREFERRED = {
     Precision.INT8: (EngineName.ONNXRUNTIME, EngineName.OPENVINO, EngineName.LITERT),
     Precision.BFLOAT16: (EngineName.OPENVINO, EngineName.TENSORFLOW),
     Precision.FLOAT32: (EngineName.ONNXRUNTIME, EngineName.TENSORFLOW),
@@ -60,7 +60,7 @@ def choose(
         name = EngineName(engine)
         return ExecutionPlan(name, threads, precision_of(path, name, precision))
     checked, installed = saved_model.kept_precisions(path), engines.installed()
-    for kind, names in _PREFERRED.items():
+    for kind, names in PREFERRED.items():
         if precision in (None, kind):
             for name in names:
                 if name in installed and kind in (Precision.FLOAT32, checked.get(name)):

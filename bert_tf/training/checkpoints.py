@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from pipelines.common import checksums, files
+from pipelines.common import files, manifest
 from pipelines.common.errors import InputError
 
 _NAME = "checkpoint-{step:08d}"
@@ -160,11 +160,11 @@ def find_damage(path: str) -> str | None:
       InputError: a file cannot be read at this time; it may be sound.
     """
     try:
-        sums = checksums.read(path)
+        sums = manifest.read_listed(f"{path}/{manifest.CHECKSUMS}")
     except InputError:
-        return f"{path}: is damaged: {checksums.CHECKSUMS} is missing or unreadable"
+        return f"{path}: is damaged: {manifest.CHECKSUMS} is missing or unreadable"
     if f"{_DATA}.index" not in sums:
-        return f"{path}: is damaged: {checksums.CHECKSUMS} does not list {_DATA}.index"
+        return f"{path}: is damaged: {manifest.CHECKSUMS} does not list {_DATA}.index"
     for name, expected in sums.items():
         file = f"{path}/{name}"
         try:
@@ -224,8 +224,8 @@ def _write(checkpoint: tf.train.Checkpoint, path: str) -> None:
     try:
         files.gfile.makedirs(partial)
         checkpoint.write(f"{partial}/{_DATA}")
-        names = files.matching(partial, f"{_DATA}.*")
-        checksums.write(partial, map(os.path.basename, names))
+        names = map(os.path.basename, files.matching(partial, f"{_DATA}.*"))
+        manifest.write_sealed(f"{partial}/{manifest.CHECKSUMS}", {}, names)
         files.remove_tree(path)
         files.gfile.rename(partial, path)
     except (tf.errors.OpError, OSError) as error:

@@ -73,37 +73,20 @@ def open_run(output: str, identity: dict[str, Any], write: bool) -> Iterator[dic
     """
     check_output(output, write)
     with locks.held(output, write):
-        finished = _finished(output, identity, write)
-        if finished is not None:
-            logging.info("%s is complete; nothing to do.", output)
-        yield finished
-
-
-def _finished(output: str, identity: dict[str, Any], write: bool) -> dict[str, Any] | None:
-    known = begun(output)
-    if known is None:
-        if write:
+        known, finished = begun(output), None
+        if known is None and write:
             json_files.write(f"{output}/{_IDENTITY}", identity)
-        return None
-    other = manifest.difference(known, identity)
-    if other:
-        raise InputError(
-            f"{output}: is of a run with other {other}. Name another folder (--output, OUT=), "
-            "or remove this one."
-        )
-    if is_finished(output):
-        return json_files.read(f"{output}/{_REPORT}", dict[str, Any], finite=False)
-    return None
-
-
-def _has_begun(output: str) -> bool:
-    """Whether a run has left anything to resume; after a failed start, settings may change."""
-    if not files.gfile.exists(f"{output}/{_IDENTITY}"):
-        return False
-    if is_finished(output):
-        return True
-    results = any(files.gfile.exists(f"{run}/result.json") for run in _runs(output))
-    return files.gfile.exists(f"{output}/{SEARCH}") or results or has_checkpoint(output)
+        if known is not None:
+            other = manifest.difference(known, identity)
+            if other:
+                raise InputError(
+                    f"{output}: is of a run with other {other}. Name another folder (--output, "
+                    "OUT=), or remove this one."
+                )
+            if is_finished(output):
+                finished = json_files.read(f"{output}/{_REPORT}", dict[str, Any], finite=False)
+                logging.info("%s is complete; nothing to do.", output)
+        yield finished
 
 
 def has_checkpoint(output: str) -> bool:
@@ -160,10 +143,18 @@ def settled_precision(choice: str, output: str, strategy: tf.distribute.Strategy
 
 
 def begun(output: str) -> dict[str, Any] | None:
-    """The identity of the run that has begun in a folder; None if there is none."""
-    if not _has_begun(output):
+    """The identity of the run that has begun in a folder; None if there is none.
+
+    A run has begun if it left anything to resume; after a failed start, settings may change.
+    """
+    path = f"{output}/{_IDENTITY}"
+    left = [f"{output}/{_REPORT}", f"{output}/{SEARCH}"]
+    left += [f"{run}/result.json" for run in _runs(output)]
+    if not files.gfile.exists(path):
         return None
-    return json_files.read(f"{output}/{_IDENTITY}", dict[str, Any])
+    if not (any(map(files.gfile.exists, left)) or has_checkpoint(output)):
+        return None
+    return json_files.read(path, dict[str, Any])
 
 
 def write_report(output: str, report: dict[str, Any]) -> None:

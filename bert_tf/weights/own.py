@@ -18,7 +18,7 @@ from bert_tf.tasks import TaskEntry
 from bert_tf.tasks.model import HeadShape
 from bert_tf.training import checkpoints
 from bert_tf.weights.bundle import Bundle, check_complete, head_units, parameter_shapes
-from pipelines.common import checksums, files, json_files
+from pipelines.common import files, json_files, manifest
 from pipelines.common.errors import InputError
 from pipelines.tokenizers import registry
 
@@ -53,7 +53,7 @@ def read(path: str) -> Bundle:
       InputError: A file is missing or damaged, or weights do not match the configuration.
     """
     place = find_folder(path) or path
-    checksums.check(place)
+    manifest.check(f"{place}/{manifest.CHECKSUMS}")
     config = configs.load(f"{place}/{CONFIG}")
     folder = _complete(path) if place != path else _checkpoint_folder(path)
     weights = checkpoints.read_model(folder)
@@ -132,9 +132,11 @@ def write(model: Bundle, folder: str) -> None:
 
 def write_sealed_description(model: Bundle, folder: str) -> None:
     """Writes everything except the weights, with checksums."""
-    checksums.remove(folder)
+    seal = f"{folder}/{manifest.CHECKSUMS}"
+    if files.gfile.exists(seal):  # of what is about to be overwritten
+        files.gfile.remove(seal)
     write_description(model, folder)
-    checksums.write(folder, _CHECKED)
+    manifest.write_sealed(seal, {}, _CHECKED)
 
 
 def write_description(model: Bundle, folder: str) -> None:

@@ -13,7 +13,7 @@ from bert_tf.models.config import BertConfig
 from bert_tf.weights import tf_checkpoint
 from bert_tf.weights.bundle import Bundle, check_complete, parameter_shapes
 from bert_tf.weights.table import Table, is_float
-from pipelines.common import checksums, files
+from pipelines.common import files, manifest
 from pipelines.common.errors import InputError
 from pipelines.tokenizers import registry
 from pipelines.tokenizers.vocabulary import TokenizerSettings, Vocabulary
@@ -135,7 +135,7 @@ def read(path: str) -> Bundle:
     Raises:
       InputError: It is damaged, or is not an encoder of BERT.
     """
-    checksums.check(path)
+    manifest.check(f"{path}/{manifest.CHECKSUMS}")
     try:
         return _read(SavedModel(path), path)
     except IndexError as error:  # the number of a missing object

@@ -260,9 +260,9 @@ def write_text(path: str, text: str) -> None:
         file.write(text)
 
 
-def write_bytes(path: str, data: bytes) -> None:
-    """Writes a file, which appears in one piece."""
-    with write_aside(path) as partial, gfile.GFile(partial, "wb") as file:
+def write_bytes(path: str, data: bytes, *, shared: bool = False) -> None:
+    """Writes a file, which appears in one piece; several processes may write it if `shared`."""
+    with write_aside(path, shared) as partial, gfile.GFile(partial, "wb") as file:
         file.write(data)
 
 

@@ -1,22 +1,52 @@
-"""Manifests: what an output was made from, compared before it is used or resumed."""
+"""Manifests seal outputs: what each was made from, and the checksums of its files.
+
+A manifest is JSON and is written last. It has the values of its writer, the SHA-256 of files by
+their paths relative to it (`files`), and the SHA-256 of all of this (`sha256`).
+"""
 
 import hashlib
 import json
-from collections.abc import Mapping
-from typing import Any
+import os
+from collections.abc import Iterable, Mapping
+from typing import Any, NotRequired, TypedDict
 
 from pipelines.common import files, json_files, texts
 from pipelines.common.errors import InputError
 
+CHECKSUMS = "checksums.json"  # the manifest of a folder with nothing but checksums to note
 _SEAL = "sha256"
 _CHECKSUM = 64  # characters
 _MAX_SHOWN = 3  # differences
 _MAX_LENGTH = 60  # characters of a value
 
 
-def write_sealed(path: str, values: Mapping[str, Any]) -> None:
-    """Writes a manifest with a checksum of its own values; several processes may write the same."""
-    json_files.write(path, {**values, _SEAL: _checksum(values)}, shared=True)
+class _Listed(TypedDict):
+    files: NotRequired[dict[str, str]]
+
+
+def write_sealed(path: str, values: Mapping[str, Any], names: Iterable[str] = ()) -> None:
+    """Writes a manifest; several processes may write the same.
+
+    Args:
+      path: The file.
+      values: JSON values.
+      names: Files and folders next to it whose checksums it lists; missing ones are skipped.
+    """
+    sums = checksums(os.path.dirname(path), names)
+    found = {**values, "files": sums} if sums else values
+    json_files.write(path, {**found, _SEAL: _checksum(found)}, shared=True)
+
+
+def checksums(folder: str, names: Iterable[str]) -> dict[str, str]:
+    """The SHA-256 of files, and of all files in folders, by the path relative to `folder`."""
+    found = []
+    for path in (f"{folder}/{name}" for name in names):
+        if files.gfile.isdir(path):
+            for place, _, inner in files.gfile.walk(path):
+                found += [f"{place}/{name}" for name in inner]
+        elif files.gfile.exists(path):
+            found.append(path)
+    return {path.removeprefix(f"{folder}/"): files.sha256(path) for path in sorted(found)}
 
 
 def read_sealed(path: str, kind: type[json_files.KindT]) -> json_files.KindT:
@@ -33,11 +63,42 @@ def read_sealed(path: str, kind: type[json_files.KindT]) -> json_files.KindT:
     shaped = json_files.check(found, kind, path)
     seal = found.pop(_SEAL, None)
     if seal is not None and seal != _checksum(found):
-        raise InputError(
-            f"{path}: is damaged, or was changed since it was written. Copy it again; if you have "
-            f'changed it, remove "{_SEAL}" from it, which turns this check off.'
-        )
+        raise _damaged(path, path)
     return shaped
+
+
+def read_listed(path: str) -> dict[str, str]:
+    """The checksums of the files that a manifest lists, if any.
+
+    Raises:
+      InputError: The manifest is missing or damaged, or lists a file outside its folder.
+    """
+    found = read_sealed(path, _Listed).get("files", {})
+    for name in found:
+        files.inside(os.path.dirname(path), name, path)
+    return found
+
+
+def check(path: str) -> None:
+    """Compares files with their manifest, if there is one: those of other programs have none.
+
+    Raises:
+      InputError: The manifest is damaged, or a file is missing or was changed.
+    """
+    if files.gfile.exists(path):
+        for name, expected in read_listed(path).items():
+            place = f"{os.path.dirname(path)}/{name}"
+            if not files.gfile.exists(place) or files.sha256(place) != expected:
+                raise _damaged(place, path)
+
+
+def _damaged(path: str, manifest: str) -> InputError:
+    """The error for a file that is not as its manifest says."""
+    place = "it" if path == manifest else manifest
+    return InputError(
+        f"{path}: is damaged, or was changed since it was written. Copy it again; if you have "
+        f'changed it, remove "{_SEAL}" and "files" from {place}, which turns this check off.'
+    )
 
 
 def _checksum(values: Mapping[str, Any]) -> str:

@@ -21,7 +21,7 @@ from pipelines.labelled import columns
 
 def test_names_of_flags_are_those_of_the_registries():
     assert list(formats.WRITABLE) == list(convert.FORMATS)
-    assert list(portable.Runtime) == list(export_portable.RUNTIMES)
+    assert list(portable.TARGETS) == list(export_portable.RUNTIMES)
     (text,) = (flag.help for name, flag in ExampleTable.own_flags() if name == "columns")
     assert f"Roles: {', '.join((*columns.ROLES, *columns.ALIASES))}. " in text
 

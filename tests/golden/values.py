@@ -227,7 +227,7 @@ def _answers(models: pathlib.Path) -> Values:
     """The float outputs of each signature for a few texts."""
     found: Values = {}
     for name, place in exported.folders_in(str(models)).items():
-        exports = module.Exported(sources.find([f"{name}={place}"]))
+        exports = module.Assembly(sources.find([f"{name}={place}"]), "float32")
         for signature in exports.signatures:
             inputs = {
                 key: tf.constant(value, signature.inputs[key].dtype)

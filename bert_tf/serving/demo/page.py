@@ -1,7 +1,7 @@
 """The page of a server, to try its model by hand: one HTML text, made of an export's manifest."""
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from bert_tf import tasks
@@ -109,7 +109,8 @@ def _of_task(name: str, tensors: Mapping[str, Any], task: tasks.Task) -> Iterato
     yield SignatureForm(
         name,
         f"{task.shape}{name.removeprefix(task.name)}",
-        {key: _empty(tensors["inputs"][key]) for key in inputs} | dict(sample),
+        {key: [] if len(shape) > 1 else "" for key, (_, shape) in tensors["inputs"].items()}
+        | dict(sample),
         inputs,
         tuple(tensors["outputs"]),
         labels=task.labels,
@@ -120,12 +121,6 @@ def _of_task(name: str, tensors: Mapping[str, Any], task: tasks.Task) -> Iterato
         + ((task.max_sequences or 1) - 1) * task.max_seq_length * 3 // 4,
         streams=task.generation is not None and task.generation.beams == 1,
     )
-
-
-def _empty(spec: tuple[str, Sequence[int | None]]) -> str | list[str]:
-    """The value of a field without a sample, by the type and shape of its input."""
-    _, shape = spec
-    return [] if len(shape) > 1 else ""
 
 
 def _of_generation(

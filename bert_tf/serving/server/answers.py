@@ -8,7 +8,6 @@ import abc
 import asyncio
 import contextlib
 import dataclasses
-import functools
 import math
 import threading
 import time
@@ -17,14 +16,14 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
 import numpy as np
+import prometheus_client as prometheus
 from absl import logging
 
 from bert_tf.serving import scheduler
+from bert_tf.serving.engines import Outputs
 from bert_tf.serving.predictor import Predictor
-from bert_tf.serving.saved_model_session import Outputs
 from bert_tf.serving.server.faults import Fault, RefusalError
-from bert_tf.serving.server.metrics import UNKNOWN, Metrics
-from bert_tf.serving.server.versions import Version, Versions
+from bert_tf.serving.server.versions import Versions
 from bert_tf.tasks.signatures import Method
 from pipelines.common.errors import InputError
 from pipelines.common.machine import cores
@@ -33,6 +32,8 @@ _T = TypeVar("_T")
 # Texts of one request are padded to the longest: the padded batch may have so many times the bytes
 # of a request.
 _MAX_PADDING = 4
+_UNKNOWN = "unknown"  # the signature of a request before it is parsed
+_BUCKETS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30)  # seconds
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,7 +66,9 @@ class RequestLimits:
         """Raises RefusalError if a signature's inputs take far more memory than their bytes."""
         for name, value in inputs.items():
             self.check_rows(_sequences(value, sequence_axes))
-            lengths = [len(text) for text in _items(value) if isinstance(text, str | bytes)]
+            flat = isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype == object
+            rows = value if flat or isinstance(value, list) else ()
+            lengths = [len(text) for text in rows if isinstance(text, str | bytes)]
             padded = len(lengths) * max(lengths, default=0)
             if padded > _MAX_PADDING * self.bytes:
                 raise RefusalError(
@@ -74,7 +77,8 @@ class RequestLimits:
                     f" at most {_MAX_PADDING * self.bytes:,} are allowed: send long texts alone.",
                 )
             # In a request of gRPC, one text may stand for all that follow.
-            size = sum(map(len, value.ravel())) if _is_table_of_texts(value) else 0
+            table = isinstance(value, np.ndarray) and value.ndim > 1 and value.dtype == object
+            size = sum(map(len, value.ravel())) if table else 0
             if size > self.bytes:
                 raise RefusalError(
                     Fault.TOO_LARGE,
@@ -91,17 +95,6 @@ def _sequences(value: Any, axes: int) -> int:
         return 0
     rows = [row for row in value if isinstance(row, list)] if axes > 1 else []
     return max(len(value), sum(map(len, rows)))
-
-
-def _items(value: Any) -> Sequence[Any]:
-    """The rows of a batch that may be texts."""
-    if isinstance(value, np.ndarray):
-        return value.tolist() if value.ndim == 1 and value.dtype == object else ()
-    return value if isinstance(value, list) else ()
-
-
-def _is_table_of_texts(value: Any) -> bool:
-    return isinstance(value, np.ndarray) and value.ndim > 1 and value.dtype == object
 
 
 @dataclasses.dataclass(frozen=True)
@@ -152,17 +145,50 @@ class EncodedRequest(abc.ABC):
         """The encoded response."""
 
 
+# Waits for a request, or raises RefusalError.
+Receive = Callable[[], Awaitable[EncodedRequest]]
+
+
 class RunningRequest:
     """A request that is being answered, with its times and, once it is known, its signature."""
 
     def __init__(self, seconds: float):
         self.begin, self.seconds = time.monotonic(), seconds
         self.end = self.begin + seconds
-        self.signature = UNKNOWN
+        self.signature, self.counted = _UNKNOWN, False
 
     def late(self) -> RefusalError:
         """The refusal at the end of its time."""
         return RefusalError(Fault.TIMEOUT, f"No answer within {self.seconds:g} s.")
+
+
+class Metrics:
+    """Counts of requests by signature, for Prometheus; `waiting` counts waiting sequences."""
+
+    def __init__(self, waiting: Callable[[], int]):
+        self._registry = prometheus.CollectorRegistry()
+        self.answered = prometheus.Histogram(
+            "bert_tf_request_seconds",
+            "Time of requests that were answered.",
+            ["signature"],
+            buckets=_BUCKETS,
+            registry=self._registry,
+        )
+        self.refused = prometheus.Counter(
+            "bert_tf_refused_requests",
+            "Requests that were not answered, by the reason.",
+            ["signature", "reason"],
+            registry=self._registry,
+        )
+        prometheus.Gauge(
+            "bert_tf_waiting_sequences",
+            "Sequences that wait to be computed.",
+            registry=self._registry,
+        ).set_function(waiting)
+
+    def text(self) -> bytes:
+        """All counts, in Prometheus' format."""
+        return prometheus.generate_latest(self._registry)
 
 
 class Answerer:
@@ -186,12 +212,14 @@ class Answerer:
                 Fault.NOT_FOUND, f"Unknown model {model!r}; this server has {self.name!r}."
             )
 
-    def take_place(self) -> Callable[[], None]:
+    def take_place(self, admitted: bool) -> Callable[[], None]:
         """Takes a place for a request; returns what gives it back when the answer was sent.
 
         Raises:
-          RefusalError: there is none.
+          RefusalError: there is none, or the client does not have the token.
         """
+        if not admitted:
+            raise RefusalError(Fault.UNAUTHORIZED, "This server requires a bearer token.")
         try:
             _take(self._places)
         except RefusalError as error:
@@ -199,10 +227,8 @@ class Answerer:
             raise
         return self._places.release
 
-    async def answer(
-        self, receive: Callable[[], Awaitable[EncodedRequest]], seconds: float | None = None
-    ) -> bytes:
-        """The encoded answer to a request, for which `receive` waits.
+    async def answer(self, receive: Receive, seconds: float | None = None) -> bytes:
+        """The encoded answer to a request.
 
         Args:
           receive: waits for the request.
@@ -213,61 +239,61 @@ class Answerer:
         """
         most = self.limits.seconds
         job = RunningRequest(most if seconds is None else min(most, seconds))
-        try:
-            work = await self._submit(job, receive, functools.partial(self._work, job))
-            found = await self._in_time(job, asyncio.wrap_future(work))
-            if isinstance(found, RefusalError):
-                raise found
-        except RefusalError as error:
-            self._count(job, error)
-            raise
-        self._count(job, None)
+        done = await self.begin(job, receive, self._compute)
+        found = await self._in_time(job, asyncio.wrap_future(done))
+        if isinstance(found, RefusalError):
+            raise found
         return found
 
     async def begin(
         self,
-        receive: Callable[[], Awaitable[EncodedRequest]],
-        work: Callable[[RunningRequest, EncodedRequest], None],
-        ended: Callable[[RefusalError | None], None],
-    ) -> None:
-        """Begins to answer a request in a thread.
+        job: RunningRequest,
+        receive: Receive,
+        work: Callable[[RunningRequest, EncodedRequest], _T],
+    ) -> "Future[_T | RefusalError]":
+        """Receives a request, and begins to work on it in a thread.
 
-        Args:
-          receive: waits for the request.
-          work: answers it.
-          ended: is called at the end, with the refusal if it was refused, or failed.
+        Returns:
+          The result of `work`, or the refusal if the request was refused, or failed. If it were
+          raised, its traceback would be part of a cycle, which keeps the request in memory until
+          the next garbage collection.
 
         Raises:
           RefusalError: the request is refused before the work begins, or was not received in time.
         """
-        job = RunningRequest(self.limits.seconds)
-
-        def in_thread(request: EncodedRequest) -> None:
-            refusal = self._refusal(job, lambda: work(job, request))
-            self._count(job, refusal)
-            ended(refusal)
-
         try:
-            await self._submit(job, receive, in_thread)
+            _take(self._free_threads)
+            try:
+                request = self._in_time(job, receive())
+                done = self._threads.submit(self._work, job, work, await request)
+            except BaseException:
+                self._free_threads.release()
+                raise
         except RefusalError as error:
             self._count(job, error)
             raise
-
-    async def _submit(
-        self,
-        job: RunningRequest,
-        receive: Callable[[], Awaitable[EncodedRequest]],
-        work: Callable[[EncodedRequest], _T],
-    ) -> Future[_T]:
-        """Receives a request, and works on it in a thread."""
-        _take(self._free_threads)
-        try:
-            done = self._threads.submit(work, await self._in_time(job, receive()))
-        except BaseException:
-            self._free_threads.release()
-            raise
         done.add_done_callback(lambda _: self._free_threads.release())
         return done
+
+    def _work(
+        self,
+        job: RunningRequest,
+        work: Callable[[RunningRequest, EncodedRequest], _T],
+        request: EncodedRequest,
+    ) -> _T | RefusalError:
+        try:
+            found = work(job, request)
+            self._count(job)
+            return found
+        except RefusalError as error:
+            refusal = RefusalError(error.fault, error.message)
+        except TimeoutError:
+            refusal = job.late()
+        except Exception:  # details only go to the log
+            logging.exception("%s failed.", job.signature)
+            refusal = RefusalError(Fault.INTERNAL, "The server failed; its log has the reason.")
+        self._count(job, refusal)
+        return refusal
 
     async def _in_time(self, job: RunningRequest, result: Awaitable[_T]) -> _T:
         """Waits for a result; raises RefusalError at the end of the time."""
@@ -275,40 +301,18 @@ class Answerer:
             async with asyncio.timeout(job.end - time.monotonic()):
                 return await result
         except TimeoutError:
-            raise job.late() from None
+            self._count(job, job.late())
+            raise job.late() from None  # a variable for it would make a cycle
 
-    def _count(self, job: RunningRequest, refusal: RefusalError | None) -> None:
+    def _count(self, job: RunningRequest, refusal: RefusalError | None = None) -> None:
+        """Counts a request once: the work of one that was late may still end."""
+        if job.counted:
+            return
+        job.counted = True
         if refusal is None:
             self.metrics.answered.labels(job.signature).observe(time.monotonic() - job.begin)
         else:
             self.metrics.refused.labels(job.signature, refusal.fault.name.lower()).inc()
-
-    def _work(self, job: RunningRequest, request: EncodedRequest) -> bytes | RefusalError:
-        """Answers a request, in a thread; a refusal is returned.
-
-        If it were raised, its traceback would be part of a cycle, which keeps the request in memory
-        until the next garbage collection.
-        """
-        encoded = b""
-
-        def compute() -> None:
-            nonlocal encoded
-            encoded = self._compute(job, request)
-
-        return self._refusal(job, compute) or encoded
-
-    def _refusal(self, job: RunningRequest, work: Callable[[], None]) -> RefusalError | None:
-        """Does the work of a job; returns its refusal, if any."""
-        try:
-            work()
-        except RefusalError as error:
-            return RefusalError(error.fault, error.message)
-        except TimeoutError:
-            return job.late()
-        except Exception:  # details only go to the log
-            logging.exception("%s failed.", job.signature)
-            return RefusalError(Fault.INTERNAL, "The server failed; its log has the reason.")
-        return None
 
     def _compute(self, job: RunningRequest, request: EncodedRequest) -> bytes:
         with self.addressed(job, request) as (version, predictor, inputs):
@@ -317,23 +321,21 @@ class Answerer:
                     outputs, tokens = predictor.counted(job.signature, **inputs)
             except InputError as error:
                 raise RefusalError(Fault.INVALID, str(error)) from error
-            answer = ModelResponse(version.number, job.signature, outputs, tokens)
+            answer = ModelResponse(version, job.signature, outputs, tokens)
         with self._converting(job):
             return request.encode(answer)
 
     @contextlib.contextmanager
     def addressed(
         self, job: RunningRequest, request: EncodedRequest
-    ) -> Iterator[tuple[Version, Predictor, Mapping[str, Any]]]:
-        """The version and the predictor that a request is for, and its inputs."""
+    ) -> Iterator[tuple[int, Predictor, Mapping[str, Any]]]:
+        """The number and the predictor of the version that a request is for, and its inputs."""
         with contextlib.ExitStack() as using:
             with self._converting(job):
                 spec = request.parse()
                 self.check_name(spec.model)
                 # Chosen once: a newer version may become available at any moment.
-                version = using.enter_context(self.versions.use(spec.version))
-                predictor = version.predictor
-                assert predictor is not None  # it is available
+                version, predictor = using.enter_context(self.versions.use(spec.version))
                 job.signature = signature_of(predictor, spec)
                 signature = predictor.manifest["signatures"][job.signature]
                 inputs = request.inputs(list(signature["inputs"]))

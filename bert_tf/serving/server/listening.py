@@ -8,13 +8,11 @@ process has no file descriptors left.
 import asyncio
 import contextlib
 import errno
-import functools
 import math
 import os
 import resource
 import socket
-import ssl
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import grpc
@@ -45,126 +43,26 @@ _NO_ADDRESS = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
 _EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 
-class BoundedProtocol(H11Protocol):
-    """Uvicorn's protocol with limits on the time of everything that a client can delay.
+class _Protocol(H11Protocol):
+    """Uvicorn's protocol, which notes when its connection is lost.
 
-    A request may take so many seconds, and its answer as long to be received. Uvicorn's other
-    protocol, httptools, is faster by 75 us for a request, but parses requests while an earlier one
-    is answered, without a limit.
+    Uvicorn's other protocol, httptools, is faster by 75 us for a request, but parses requests while
+    an earlier one is answered, without a limit.
     """
 
-    def __init__(self, *arguments: Any, seconds: float, **named: Any):
-        super().__init__(*arguments, **named)
+    def __init__(self, *arguments: Any):
+        super().__init__(*arguments)
         self.lost = asyncio.Event()
-        self._seconds = seconds
-        self._end = 0.0  # by the loop's clock
-        self._timer: asyncio.TimerHandle | None = None
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        super().connection_made(transport)  # type: ignore[arg-type]
-        self._limit_time()
-        self._check_time()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
         super().connection_lost(exc)
         self.lost.set()
-
-    def handle_events(self) -> None:
-        before = self.cycle
-        super().handle_events()
-        if self.cycle is not before:
-            self._limit_time()
-
-    def on_response_complete(self) -> None:
-        super().on_response_complete()
-        self._limit_time()
 
     def send_400_response(self, msg: str) -> None:
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
             super().send_400_response(msg)
         else:  # it was answered before its body was complete
             self.transport.close()
-
-    def _limit_time(self) -> None:
-        """Sets the time at which the connection ends if the client, not the server, is slow."""
-        answering = self.cycle is not None and not self.cycle.response_complete
-        self._end = self.loop.time() + (2 * self._seconds if answering else 0) + IDLE
-
-    def _check_time(self) -> None:
-        """Ends the connection when its time is over; one timer for all of its requests."""
-        left = self._end - self.loop.time()
-        if left > 0:  # it may become less meanwhile
-            self._timer = self.loop.call_later(min(left, IDLE), self._check_time)
-        else:
-            self.transport.abort()
-
-
-class Acceptor:
-    """Accepts at most `most` connections at once; others wait in the system's queue.
-
-    It replaces `asyncio.Server`, which continues to accept, and to log, without file descriptors.
-    """
-
-    def __init__(
-        self,
-        listeners: Sequence[socket.socket],
-        make: Callable[[], BoundedProtocol],
-        most: int,
-        tls: ssl.SSLContext | None,
-    ):
-        self._listeners, self._make, self._tls = listeners, make, tls
-        self._places = asyncio.Semaphore(most)
-        self._loop = asyncio.get_running_loop()
-        self._exhausted = False
-        self._connections: set[asyncio.Task[None]] = set()
-        self._accepting = [self._loop.create_task(self._accept(each)) for each in listeners]
-
-    async def _accept(self, listener: socket.socket) -> None:
-        while True:
-            await self._places.acquire()
-            try:
-                connection, _ = await self._loop.sock_accept(listener)
-            except OSError as error:
-                self._places.release()
-                if error.errno in _EXHAUSTED:
-                    if not self._exhausted:
-                        logging.warning("connections have to wait: %s.", error.strerror)
-                    self._exhausted = True
-                    await asyncio.sleep(_PAUSE)
-                continue  # other errors are those of clients that have left
-            self._exhausted = False
-            task = self._loop.create_task(self._serve(connection))
-            self._connections.add(task)
-            task.add_done_callback(self._connections.discard)
-
-    async def _serve(self, connection: socket.socket) -> None:
-        """Serves a connection until it ends."""
-        try:
-            # Headers and body are two writes; the second must not wait until the first is received.
-            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            _, protocol = await self._loop.connect_accepted_socket(
-                self._make,
-                connection,
-                ssl=self._tls,
-                ssl_handshake_timeout=None if self._tls is None else IDLE,
-            )
-            await protocol.lost.wait()
-        except OSError:  # the client has left, or does not speak TLS
-            connection.close()
-        finally:
-            self._places.release()
-
-    def close(self) -> None:
-        """Accepts no more connections; open ones stay."""
-        for task in self._accepting:
-            task.cancel()
-        for listener in self._listeners:
-            listener.close()
-
-    async def wait_closed(self) -> None:
-        """Does nothing: `close` is immediate."""
 
 
 def max_connections() -> int:
@@ -179,21 +77,14 @@ def max_connections() -> int:
 class RestServer(uvicorn.Server):
     """Uvicorn with REST, which accepts only as many connections as it can serve.
 
-    `end` stops it: uvicorn's own signal handlers would end the process. `tls` are the files of the
-    certificate and its key.
+    It accepts them itself: `asyncio.Server` continues to accept, and to log, without file
+    descriptors. `end` stops it: uvicorn's own signal handlers would end the process.
     """
 
-    def __init__(
-        self,
-        answerer: Answerer,
-        host: str,
-        port: int,
-        identity: Identity,
-        tls: tuple[str, str] | None,
-    ):
-        certificate, key = tls or (None, None)
+    def __init__(self, answerer: Answerer, host: str, port: int, identity: Identity):
+        certificate, key = identity.files or (None, None)
         config = uvicorn.Config(
-            rest.make_app(answerer, identity, host),
+            rest.RestInterface(answerer, identity, host),
             host=host,
             port=port,
             h11_max_incomplete_event_size=_MAX_HEADERS,
@@ -212,17 +103,73 @@ class RestServer(uvicorn.Server):
         self._seconds = answerer.limits.seconds
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        make = functools.partial(
-            BoundedProtocol,
-            self.config,
-            self.server_state,
-            self.lifespan.state,
-            seconds=self._seconds,
-        )
-        listeners = open_port("rest_port", self.config.host, self.config.port)
-        acceptor = Acceptor(listeners, make, max_connections(), self.config.ssl)
-        self.servers = [acceptor]  # type: ignore[list-item]  # as far as uvicorn uses them
+        self._listeners = open_port("rest_port", self.config.host, self.config.port)
+        self._places = asyncio.Semaphore(max_connections())  # others wait in the system's queue
+        self._exhausted = False
+        self._accepting = [asyncio.create_task(self._accept(each)) for each in self._listeners]
+        self._connections: set[asyncio.Task[None]] = set()
+        self.servers = [self]  # type: ignore[list-item]  # closed when the server ends
         self.started = True
+
+    async def _accept(self, listener: socket.socket) -> None:
+        while True:
+            await self._places.acquire()
+            try:
+                connection, _ = await asyncio.get_running_loop().sock_accept(listener)
+            except OSError as error:
+                self._places.release()
+                if error.errno in _EXHAUSTED:
+                    if not self._exhausted:
+                        logging.warning("connections have to wait: %s.", error.strerror)
+                    self._exhausted = True
+                    await asyncio.sleep(_PAUSE)
+                continue  # other errors are those of clients that have left
+            self._exhausted = False
+            task = asyncio.create_task(self._serve_connection(connection))
+            self._connections.add(task)
+            task.add_done_callback(self._connections.discard)
+
+    async def _serve_connection(self, connection: socket.socket) -> None:
+        """Serves a connection until it ends, or its client takes too long.
+
+        A request may take `answerer.limits.seconds`, its answer as long to be received, and the
+        next request `IDLE` to begin.
+        """
+        loop, tls = asyncio.get_running_loop(), self.config.ssl
+        try:
+            # Headers and body are two writes; the second must not wait until the first is received.
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            _, protocol = await loop.connect_accepted_socket(
+                lambda: _Protocol(self.config, self.server_state, self.lifespan.state),
+                connection,
+                ssl=tls,
+                ssl_handshake_timeout=None if tls is None else IDLE,
+            )
+            before, end = None, 0.0
+            while not protocol.lost.is_set():
+                cycle = protocol.cycle
+                answering = cycle is not None and not cycle.response_complete
+                if before != (cycle, answering):  # a request has begun, or was answered
+                    before, end = (cycle, answering), loop.time() + 2 * self._seconds * answering
+                if loop.time() > end + IDLE:
+                    protocol.transport.abort()
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(IDLE / 16):
+                        await protocol.lost.wait()
+        except OSError:  # the client has left, or does not speak TLS
+            connection.close()
+        finally:
+            self._places.release()
+
+    def close(self) -> None:
+        """Accepts no more connections; open ones stay."""
+        for task in self._accepting:
+            task.cancel()
+        for listener in self._listeners:
+            listener.close()
+
+    async def wait_closed(self) -> None:
+        """Does nothing: `close` is immediate."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:

@@ -36,7 +36,6 @@ class RerankRequest(NamedModelRequest[_Body]):
         texts = [given if isinstance(given, str) else given.text for given in self.body.documents]
         if not texts:
             raise RefusalError(Fault.INVALID, '"documents" must be a list of texts.')
-        self.limits.check_rows(len(texts))
         self._texts = texts
         name = relevance.signature(self.manifest)
         if name is None:

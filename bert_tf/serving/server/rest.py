@@ -1,12 +1,16 @@
-"""TensorFlow Serving's REST interface, the page, and the paths for supervisors."""
+"""TensorFlow Serving's REST interface, the page, paths for supervisors; and who may use them."""
 
 import dataclasses
 import datetime
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+import functools
+import ipaddress
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
+from google.protobuf import json_format
 from starlette.applications import Starlette
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import (
@@ -17,7 +21,10 @@ from starlette.responses import (
     StreamingResponse,
 )
 from starlette.routing import Route
+from starlette.types import Message, Scope, Send
+from starlette.types import Receive as ReceiveBody
 
+from bert_tf.export.saved_model import Manifest
 from bert_tf.serving.credentials import Identity
 from bert_tf.serving.demo import page
 from bert_tf.serving.server import rest_values, rpc, streaming
@@ -26,21 +33,19 @@ from bert_tf.serving.server.answers import (
     EncodedRequest,
     ModelResponse,
     ModelSpec,
+    Receive,
     RequestLimits,
 )
 from bert_tf.serving.server.faults import Fault, RefusalError
-from bert_tf.serving.server.guard import EMBEDDINGS, HEALTH, JSON_TYPE, PAGE, Guard, refusal
 from bert_tf.serving.server.openai import EmbeddingsRequest, NamedModelRequest
 from bert_tf.serving.server.rerank import RerankRequest
 from bert_tf.tasks.signatures import Method
 
-_METHODS = {
-    "predict": Method.PREDICT,
-    "classify": Method.CLASSIFY,
-    "regress": Method.REGRESS,
-}
+_JSON_TYPE = "application/json"
+_HEALTH, _PAGE, _EMBEDDINGS = "/healthz", "/", "/v1/embeddings"
+_METHODS = {method.rpartition("/")[2]: method for method in Method}
 _BY_NAME: dict[str, type[NamedModelRequest[Any]]] = {
-    EMBEDDINGS: EmbeddingsRequest,
+    _EMBEDDINGS: EmbeddingsRequest,
     "/v1/rerank": RerankRequest,
 }
 _PLACES = ("/v1/models/{model}", "/v1/models/{model}/versions/{version}")
@@ -48,7 +53,10 @@ _PLACES = ("/v1/models/{model}", "/v1/models/{model}/versions/{version}")
 # that still sends when the connection is closed does not see the answer.
 _MAX_READ = 16
 _MAX_VERSION = 2**63 - 1
-Handler = Callable[[Request], Awaitable[Response]]
+_BASIC = 'Basic realm="any user; the token as the password"'
+_LOCAL = ("localhost", "127.0.0.1", "[::1]")
+# Makes a request of its body.
+_Make = Callable[[bytes], EncodedRequest]
 
 
 class _RestRequest(EncodedRequest):
@@ -82,28 +90,24 @@ class _RestRequest(EncodedRequest):
         return msgspec.json.encode(encoded(answer.outputs))
 
 
-def make_app(answerer: Answerer, identity: Identity, host: str) -> Guard:
-    """The ASGI application of a server that listens to a host."""
-    return Guard(_RestInterface(answerer).app(), answerer, identity, host)
+class RestInterface:
+    """The ASGI application of a server that listens to a host.
 
+    Everything passes `__call__`, answers of the framework itself, such as 404, too. Only `_HEALTH`
+    is open to everybody, and needs no place among the requests.
+    """
 
-@dataclasses.dataclass(frozen=True)
-class _RestInterface:
-    """Answers over HTTP."""
-
-    answerer: Answerer
-
-    def app(self) -> Starlette:
+    def __init__(self, answerer: Answerer, identity: Identity, host: str):
+        self._answerer, self._identity, self._names = answerer, identity, _local_names(host)
         routes = [
-            Route(PAGE, self._page),
-            Route(HEALTH, self._health),
+            Route(_PAGE, self._page),
+            Route(_HEALTH, self._health),
             Route("/metrics", self._metrics),
             Route("/v1/models", self._models),
-            *(
-                Route(path, self._by_name(kind), methods=["POST"])
-                for path, kind in _BY_NAME.items()
-            ),
         ]
+        for path, kind in _BY_NAME.items():
+            answer = functools.partial(self._answer_named, kind)
+            routes.append(Route(path, answer, methods=["POST"]))
         for place in _PLACES:
             routes += [
                 Route(f"{place}:stream", self._stream, methods=["POST"]),
@@ -112,51 +116,70 @@ class _RestInterface:
                 Route(place, self._status),
             ]
         handlers = {RefusalError: _refused, HTTPException: _failed, ClientDisconnect: _gone}
-        app = Starlette(routes=routes, exception_handlers=handlers)
-        app.router.redirect_slashes = False
-        return app
+        self._app = Starlette(routes=routes, exception_handlers=handlers)
+        self._app.router.redirect_slashes = False
+
+    async def __call__(self, scope: Scope, receive: ReceiveBody, send: Send) -> None:
+        async def send_whole(message: Message) -> None:
+            """Sends; the end of an answer only when the client has received most of the rest."""
+            if message["type"] == "http.response.body" and not message.get("more_body"):
+                await send({**message, "more_body": True})
+                message = {"type": "http.response.body"}
+            await send(message)
+
+        headers, path = Headers(scope=scope), scope["path"]
+        given, admits = headers.get("authorization", ""), self._identity.admits
+        try:
+            _check_site(self._names, scope["method"], headers)
+            if path == _HEALTH:
+                return await self._app(scope, receive, send)
+            # For the page, a browser asks its user for the token.
+            admitted = admits(given) or (path == _PAGE and admits(given, "Basic"))
+            release = self._answerer.take_place(admitted)
+        except RefusalError as error:
+            response = _refusal(error, path)
+            if error.fault is Fault.UNAUTHORIZED:
+                response.headers["www-authenticate"] = _BASIC if path == _PAGE else "Bearer"
+            return await response(scope, receive, send)
+        try:
+            await self._app(scope, receive, send_whole)
+        finally:
+            release()
 
     async def _answer(self, request: Request) -> Response:
         method = _METHODS.get(request.path_params["method"])
         if method is None:
             raise RefusalError(Fault.NOT_FOUND, f"Methods are {', '.join(_METHODS)}.")
-        spec = ModelSpec(request.path_params["model"], _version(request), method=method)
-        receive = self._receiver(request, spec)
-        return Response(await self.answerer.answer(receive), media_type=JSON_TYPE)
+        return await self._answered(self._receiver(request, self._of_model(request, method)))
 
-    def _by_name(self, kind: type[NamedModelRequest[Any]]) -> Handler:
-        """A handler of requests that name the model in their body."""
+    async def _answer_named(self, kind: type[NamedModelRequest[Any]], request: Request) -> Response:
+        """Answers a request that names the model in its body."""
+        limits, name = self._answerer.limits, self._answerer.name
+        receive = self._receiver(request, lambda body: kind(body, limits, self._manifest, name))
+        return await self._answered(receive)
 
-        async def answer(request: Request) -> Response:
-            async def receive() -> EncodedRequest:
-                body, answerer = await self._body(request), self.answerer
-                with answerer.versions.use(None) as version:
-                    assert version.predictor is not None  # it is available
-                    manifest = version.predictor.manifest
-                return kind(body, answerer.limits, manifest, answerer.name)
-
-            return Response(await self.answerer.answer(receive), media_type=JSON_TYPE)
-
-        return answer
+    async def _answered(self, receive: Receive) -> Response:
+        return Response(await self._answerer.answer(receive), media_type=_JSON_TYPE)
 
     async def _stream(self, request: Request) -> Response:
-        spec = ModelSpec(request.path_params["model"], _version(request), method=Method.PREDICT)
-        events = await streaming.stream(self.answerer, self._receiver(request, spec))
+        receive = self._receiver(request, self._of_model(request, Method.PREDICT))
+        events = await streaming.stream(self._answerer, receive)
         return StreamingResponse(events, media_type="text/event-stream")
 
-    def _receiver(
-        self, request: Request, spec: ModelSpec
-    ) -> Callable[[], Awaitable[EncodedRequest]]:
-        """A function that waits for the body of a request to this model."""
-        self.answerer.check_name(spec.model)
+    def _of_model(self, request: Request, method: Method) -> _Make:
+        """Makes requests to the model in a path."""
+        spec = _spec(request, method)
+        self._answerer.check_name(spec.model)
+        return lambda body: _RestRequest(spec, body, self._answerer.limits)
 
+    def _receiver(self, request: Request, make: _Make) -> Receive:
         async def receive() -> EncodedRequest:
-            return _RestRequest(spec, await self._body(request), self.answerer.limits)
+            return make(await self._body(request))
 
         return receive
 
     async def _body(self, request: Request) -> bytes:
-        most = self.answerer.limits.bytes
+        most = self._answerer.limits.bytes
         parts, size, stated = [], 0, int(request.headers.get("content-length", 0))
         if stated <= _MAX_READ * most:
             async for part in request.stream():
@@ -173,23 +196,26 @@ class _RestInterface:
         method = request.url.path.rpartition(":")[2]
         if method in (*_METHODS, "stream"):
             raise RefusalError(Fault.INVALID, f"Ask for {method} by POST.")
-        spec = ModelSpec(request.path_params["model"], _version(request))
-        found = rpc.as_json(rpc.status(self.answerer, spec))
-        if spec.version is None and self.answerer.versions.ready:
+        spec = _spec(request)
+        found = _as_json(rpc.status(self._answerer, spec))
+        if spec.version is None and self._answerer.versions.ready:
             found |= self._entry()  # where clients of OpenAI look for it
         return _json_response(found)
 
     async def _metadata(self, request: Request) -> Response:
-        spec = ModelSpec(request.path_params["model"], _version(request))
-        return _json_response(rpc.as_json(rpc.metadata(self.answerer, spec)))
+        return _json_response(_as_json(rpc.metadata(self._answerer, _spec(request))))
+
+    @property
+    def _manifest(self) -> Manifest:
+        """The manifest of the newest version."""
+        with self._answerer.versions.use(None) as (_, predictor):
+            return predictor.manifest
 
     async def _page(self, request: Request) -> Response:
-        with self.answerer.versions.use(None) as version:
-            assert version.predictor is not None  # it is available
-            return HTMLResponse(page.render(version.predictor.manifest, self.answerer.name))
+        return HTMLResponse(page.render(self._manifest, self._answerer.name))
 
     async def _health(self, request: Request) -> Response:
-        ready = self.answerer.versions.ready
+        ready = self._answerer.versions.ready
         return PlainTextResponse("ok" if ready else "loading", 200 if ready else 503)
 
     async def _models(self, request: Request) -> Response:
@@ -197,36 +223,49 @@ class _RestInterface:
 
     def _entry(self) -> dict[str, Any]:
         """The model, as clients of OpenAI list it."""
-        with self.answerer.versions.use(None) as version:
-            assert version.predictor is not None  # it is available
-            manifest: Mapping[str, Any] = version.predictor.manifest
-        made = datetime.datetime.fromisoformat(f"{manifest['date']}T00Z")
-        entry = {"id": self.answerer.name, "object": "model", "created": int(made.timestamp())}
+        made = datetime.datetime.fromisoformat(f"{self._manifest['date']}T00Z")
+        entry = {"id": self._answerer.name, "object": "model", "created": int(made.timestamp())}
         return entry | {"owned_by": "bert-tf"}
 
     async def _metrics(self, request: Request) -> Response:
-        return Response(self.answerer.metrics.text(), media_type="text/plain; version=0.0.4")
+        return Response(self._answerer.metrics.text(), media_type="text/plain; version=0.0.4")
 
 
-def _version(request: Request) -> int | None:
-    """The version in a path; None: the newest."""
-    text = request.path_params.get("version")
+def _spec(request: Request, method: Method = Method.PREDICT) -> ModelSpec:
+    """The model and the version in a path."""
+    model, text = request.path_params["model"], request.path_params.get("version")
     if text is None:
-        return None
+        return ModelSpec(model, method=method)
     # The length first: converting thousands of digits takes long, and Python refuses it.
     if text.isascii() and text.isdecimal() and len(text) <= len(str(_MAX_VERSION)):
         number = int(text)
         if number <= _MAX_VERSION:
-            return number
+            return ModelSpec(model, number, method=method)
     raise RefusalError(Fault.NOT_FOUND, f"There is no version {text!r}.")
 
 
 def _json_response(found: dict[str, Any]) -> Response:
-    return Response(msgspec.json.encode(found), media_type=JSON_TYPE)
+    return Response(msgspec.json.encode(found), media_type=_JSON_TYPE)
+
+
+def _as_json(message: Any) -> dict[str, Any]:
+    """A message as TensorFlow Serving's REST interface writes it."""
+    found = json_format.MessageToDict(
+        message, preserving_proto_field_name=True, always_print_fields_with_no_presence=True
+    )
+    found.get("metadata", {}).get("signature_def", {}).pop("@type", None)
+    return found
+
+
+def _refusal(error: RefusalError, path: str) -> JSONResponse:
+    """The answer to a request that is refused; clients of OpenAI expect an object."""
+    found = {"message": error.message, "type": error.fault.name.lower()}
+    shown = found if path == _EMBEDDINGS else error.message
+    return JSONResponse({"error": shown}, error.fault.http)
 
 
 async def _refused(request: Request, error: Any) -> Response:
-    return refusal(error, request.scope["path"])
+    return _refusal(error, request.scope["path"])
 
 
 async def _failed(request: Request, error: Any) -> Response:
@@ -236,3 +275,48 @@ async def _failed(request: Request, error: Any) -> Response:
 
 async def _gone(request: Request, error: Any) -> Response:
     return Response()  # which nobody receives
+
+
+def _check_site(names: frozenset[str], method: str, headers: Mapping[str, str]) -> None:
+    """Refuses a request that another website makes a browser send.
+
+    A browser sends requests wherever a website tells it to, with the rights of its user: to a
+    server that listens to this machine only, for example. Browsers name the website in a header,
+    other programs do not.
+
+    Args:
+      names: of this machine; empty: any.
+      method: of HTTP.
+      headers: by lower-case names.
+
+    Raises:
+      RefusalError: the host is a name of another machine (DNS rebinding), the origin is another
+        website, or a browser posts a content type that a form of any website can have.
+    """
+    host, origin = headers.get("host", ""), headers.get("origin")
+    name, _, port = host.rpartition(":")
+    if host and names and (name if port.isdecimal() else host).lower() not in names:
+        raise RefusalError(
+            Fault.FORBIDDEN,
+            f"{host!r} is not a name of this machine; use localhost, or let a proxy send that as "
+            "the Host.",
+        )
+    allowed = (f"http://{host.lower()}", f"https://{host.lower()}") if host else ()
+    if origin is not None and origin.lower() not in allowed:
+        raise RefusalError(Fault.FORBIDDEN, f"Pages of {origin!r} may not use this server.")
+    by_browser = origin is not None or "sec-fetch-site" in headers
+    kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+    if method == "POST" and by_browser and kind != _JSON_TYPE:
+        raise RefusalError(
+            Fault.MEDIA_TYPE, f"Browsers must send JSON, with Content-Type: {_JSON_TYPE}."
+        )
+
+
+def _local_names(host: str) -> frozenset[str]:
+    """The names of this machine for itself; empty if the server listens to others, too."""
+    try:
+        local = ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        local = host.lower() == "localhost"
+    own = f"[{host}]" if ":" in host else host
+    return frozenset((*_LOCAL, own.lower())) if local else frozenset()

@@ -12,8 +12,8 @@ import msgspec
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.serving.engines import Outputs
 from bert_tf.serving.inputs import MAX_DEPTH
-from bert_tf.serving.saved_model_session import Outputs
 from bert_tf.serving.server.faults import Fault, RefusalError
 
 _T = TypeVar("_T")

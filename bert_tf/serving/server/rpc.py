@@ -6,7 +6,6 @@ refuse a request, or stop waiting for it, before the message arrives.
 """
 
 import asyncio
-import functools
 import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
@@ -14,7 +13,6 @@ from typing import Any
 import grpc
 import numpy as np
 import tensorflow as tf
-from google.protobuf import json_format
 from google.protobuf.message import DecodeError
 from tensorflow.core.protobuf import meta_graph_pb2
 from tensorflow_serving.apis import classification_pb2, predict_pb2, regression_pb2
@@ -55,7 +53,10 @@ class Predict(EncodedRequest):
 
     def encode(self, answer: ModelResponse) -> bytes:
         response = predict_pb2.PredictResponse()
-        for name in _filtered(self._request.output_filter, answer):
+        wanted = self._request.output_filter
+        if unknown := [name for name in wanted if name not in answer.outputs]:
+            raise RefusalError(Fault.INVALID, f"{answer.signature}: has no output {unknown[0]!r}.")
+        for name in wanted or answer.outputs:
             response.outputs[name].CopyFrom(tf.make_tensor_proto(answer.outputs[name]))
         return _encode(response, self._request.model_spec.name, answer)
 
@@ -76,7 +77,18 @@ class _ByExamples(EncodedRequest):
         return _spec(self._request.model_spec, self.method)
 
     def inputs(self, names: Sequence[str]) -> Mapping[str, Any]:
-        return {"inputs": _examples(self._request.input)}
+        given = self._request.input
+        if given.WhichOneof("kind") != "example_list_with_context":
+            found = given.example_list.examples
+            return {"inputs": [example.SerializeToString() for example in found]}
+        joined = given.example_list_with_context
+        encoded = []
+        for example in joined.examples:
+            whole = tf.train.Example()
+            whole.MergeFrom(joined.context)
+            whole.MergeFrom(example)
+            encoded.append(whole.SerializeToString())
+        return {"inputs": encoded}
 
 
 class Classify(_ByExamples):
@@ -108,8 +120,53 @@ class Regress(_ByExamples):
 
 def handlers(answerer: Answerer, identity: Identity) -> list[grpc.GenericRpcHandler]:
     """The implemented services of TensorFlow Serving; the token is that of the identity."""
-    answered = functools.partial(functools.partial, _answered, answerer)
-    described = functools.partial(functools.partial, _described, answerer)
+
+    def guarded(answer: Callable[[Receive, float | None], Awaitable[bytes]]) -> Any:
+        """A method that checks the token, has a place, and answers refusals with a status."""
+
+        async def method(requests: Any, context: Any) -> bytes:
+            async def receive() -> bytes:
+                found = await context.read()
+                if found is grpc.aio.EOF:
+                    raise RefusalError(Fault.INVALID, "The request has no message.")
+                return found
+
+            try:
+                given = dict(context.invocation_metadata() or ()).get("authorization", "")
+                release = answerer.take_place(identity.admits(given))
+                context.add_done_callback(lambda _: release())  # when the answer was sent
+                return await answer(receive, context.time_remaining())
+            except RefusalError as error:
+                await context.abort(error.fault.grpc, error.message)
+                raise  # abort does
+
+        return grpc.stream_unary_rpc_method_handler(method)
+
+    def answered(kind: type[EncodedRequest]) -> Any:
+        async def answer(receive: Receive, seconds: float | None) -> bytes:
+            async def request() -> EncodedRequest:
+                return kind(await receive(), answerer.limits)
+
+            return await answerer.answer(request, seconds)
+
+        return guarded(answer)
+
+    def described(kind: Any, describe: Callable[[Answerer, ModelSpec], Any]) -> Any:
+        """A method that describes the model, which needs no computation."""
+
+        async def answer(receive: Receive, _: float | None) -> bytes:
+            try:
+                async with asyncio.timeout(answerer.limits.seconds):
+                    encoded = await receive()
+            except TimeoutError:
+                raise RefusalError(Fault.TIMEOUT, "The request has not arrived.") from None
+            if len(encoded) > _MAX_SPEC:
+                raise RefusalError(Fault.TOO_LARGE, f"Such a request may have {_MAX_SPEC:,} bytes.")
+            spec = _spec(_decode(kind, encoded).model_spec, Method.PREDICT)
+            return describe(answerer, spec).SerializeToString()
+
+        return guarded(answer)
+
     services = {
         "PredictionService": {
             "Predict": answered(Predict),
@@ -119,73 +176,10 @@ def handlers(answerer: Answerer, identity: Identity) -> list[grpc.GenericRpcHand
         },
         "ModelService": {"GetModelStatus": described(GetModelStatusRequest, status)},
     }
-    handler = grpc.stream_unary_rpc_method_handler
     return [
-        grpc.method_handlers_generic_handler(
-            f"{_PACKAGE}.{service}",
-            {
-                name: handler(_guarded(method, answerer, identity))
-                for name, method in methods.items()
-            },
-        )
+        grpc.method_handlers_generic_handler(f"{_PACKAGE}.{service}", methods)
         for service, methods in services.items()
     ]
-
-
-def _guarded(
-    method: Callable[[Receive, float | None], Awaitable[bytes]],
-    answerer: Answerer,
-    identity: Identity,
-) -> Any:
-    """A method that checks the token, has a place, and answers refusals with a status."""
-
-    async def guarded(requests: Any, context: Any) -> bytes:
-        async def receive() -> bytes:
-            found = await context.read()
-            if found is grpc.aio.EOF:
-                raise RefusalError(Fault.INVALID, "The request has no message.")
-            return found
-
-        try:
-            given = dict(context.invocation_metadata() or ()).get("authorization", "")
-            if not identity.admits(given):
-                raise RefusalError(Fault.UNAUTHORIZED, "This server requires a bearer token.")
-            release = answerer.take_place()
-            context.add_done_callback(lambda _: release())  # when the answer was sent
-            return await method(receive, context.time_remaining())
-        except RefusalError as error:
-            await context.abort(error.fault.grpc, error.message)
-            raise  # abort does
-
-    return guarded
-
-
-async def _answered(
-    answerer: Answerer, kind: type[EncodedRequest], receive: Receive, seconds: float | None
-) -> bytes:
-    async def request() -> EncodedRequest:
-        return kind(await receive(), answerer.limits)
-
-    return await answerer.answer(request, seconds)
-
-
-async def _described(
-    answerer: Answerer,
-    kind: Any,
-    describe: Callable[[Answerer, ModelSpec], Any],
-    receive: Receive,
-    _: float | None,
-) -> bytes:
-    """A description of the model, which needs no computation."""
-    try:
-        async with asyncio.timeout(answerer.limits.seconds):
-            encoded = await receive()
-    except TimeoutError:
-        raise RefusalError(Fault.TIMEOUT, "The request has not arrived.") from None
-    if len(encoded) > _MAX_SPEC:
-        raise RefusalError(Fault.TOO_LARGE, f"Such a request may have {_MAX_SPEC:,} bytes.")
-    spec = _spec(_decode(kind, encoded).model_spec, Method.PREDICT)
-    return describe(answerer, spec).SerializeToString()
 
 
 def _decode(kind: Any, encoded: bytes) -> Any:
@@ -226,27 +220,6 @@ def _array(name: str, value: Any, max_bytes: int) -> np.ndarray:
         ) from error
 
 
-def _filtered(names: Any, answer: ModelResponse) -> list[str]:
-    """The outputs that the request names, or all of them."""
-    unknown = [name for name in names if name not in answer.outputs]
-    if unknown:
-        raise RefusalError(Fault.INVALID, f"{answer.signature}: has no output {unknown[0]!r}.")
-    return list(names) or list(answer.outputs)
-
-
-def _examples(given: Any) -> list[bytes]:
-    """The serialized tf.Examples of a request, each with the features of its context."""
-    if given.WhichOneof("kind") == "example_list_with_context":
-        found = []
-        for example in given.example_list_with_context.examples:
-            joined = tf.train.Example()
-            joined.MergeFrom(given.example_list_with_context.context)
-            joined.MergeFrom(example)
-            found.append(joined.SerializeToString())
-        return found
-    return [example.SerializeToString() for example in given.example_list.examples]
-
-
 def status(answerer: Answerer, spec: ModelSpec) -> GetModelStatusResponse:
     """The states of the versions, or of one."""
     answerer.check_name(spec.model)
@@ -268,11 +241,10 @@ def metadata(answerer: Answerer, spec: ModelSpec) -> GetModelMetadataResponse:
     answerer.check_name(spec.model)
     response = GetModelMetadataResponse()
     found = SignatureDefMap()
-    with answerer.versions.use(spec.version) as version:
-        assert version.predictor is not None  # it is available
+    with answerer.versions.use(spec.version) as (version, predictor):
         response.model_spec.name = answerer.name
-        response.model_spec.version.value = version.number
-        signatures: dict[str, Any] = dict(version.predictor.manifest["signatures"])
+        response.model_spec.version.value = version
+        signatures: dict[str, Any] = dict(predictor.manifest["signatures"])
     signatures["serving_default"] = next(iter(signatures.values()))
     for key, signature in signatures.items():
         found.signature_def[key].CopyFrom(_definition(signature))
@@ -288,13 +260,4 @@ def _definition(signature: dict[str, Any]) -> meta_graph_pb2.SignatureDef:
             tensors[name].dtype = tf.as_dtype(dtype).as_datatype_enum
             for size in shape:
                 tensors[name].tensor_shape.dim.add(size=-1 if size is None else size)
-    return found
-
-
-def as_json(message: Any) -> dict[str, Any]:
-    """A message as TensorFlow Serving's REST interface writes it."""
-    found = json_format.MessageToDict(
-        message, preserving_proto_field_name=True, always_print_fields_with_no_presence=True
-    )
-    found.get("metadata", {}).get("signature_def", {}).pop("@type", None)
     return found

@@ -18,12 +18,12 @@ from bert_tf.serving.predictor import Predictor
 from bert_tf.serving.server import listening
 from bert_tf.serving.server.answers import (
     Answerer,
+    Metrics,
     ModelSpec,
     RequestLimits,
     signature_of,
 )
 from bert_tf.serving.server.faults import RefusalError
-from bert_tf.serving.server.metrics import Metrics
 from bert_tf.serving.server.settings import ServerSettings
 from bert_tf.serving.server.versions import Versions, newest_complete
 from pipelines.common import stopping
@@ -95,7 +95,7 @@ def serve(folder: str, name: str, address: Address, settings: ServerSettings) ->
     watch = threading.Thread(target=_watch, args=(versions, settings.poll_seconds, ended))
     watch.start()
     try:
-        asyncio.run(_listen(answerer, address, settings, identity))
+        asyncio.run(_listen(answerer, address, identity))
     finally:
         ended.set()
         stopping.end_at_once()  # at a second signal: a version may be loading for minutes
@@ -151,18 +151,15 @@ def _watch(versions: Versions, seconds: float, ended: threading.Event) -> None:
         ended.wait(seconds)
 
 
-async def _listen(
-    answerer: Answerer, address: Address, settings: ServerSettings, identity: Identity
-) -> None:
+async def _listen(answerer: Answerer, address: Address, identity: Identity) -> None:
     remote = None
     if address.grpc_port is not None:
         remote = await listening.grpc_server(answerer, address.of(address.grpc_port), identity)
-    scheme = "http" if settings.certificate is None else "https"
+    scheme = "http" if identity.files is None else "https"
     remotely = f"gRPC on {address.of(address.grpc_port)}, " if address.grpc_port else ""
     place = f"{scheme}://{address.of(address.rest_port)}"
     print(f"{remotely}REST and a page on {place}; Ctrl-C stops it.", flush=True)
-    files = (settings.certificate, settings.key) if settings.certificate and settings.key else None
-    server = listening.RestServer(answerer, address.host, address.rest_port, identity, files)
+    server = listening.RestServer(answerer, address.host, address.rest_port, identity)
     stops = list[asyncio.Future[None]]()
 
     def end() -> None:

@@ -4,21 +4,19 @@ import asyncio
 import contextlib
 import threading
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator
 from typing import Any
 
 import msgspec
 
-from bert_tf.serving.server.answers import Answerer, EncodedRequest, RunningRequest
+from bert_tf.serving.server.answers import Answerer, EncodedRequest, Receive, RunningRequest
 from bert_tf.serving.server.faults import Fault, RefusalError
 from pipelines.common.errors import InputError
 
 _END: Any = None  # after the last part
 
 
-async def stream(
-    answerer: Answerer, receive: Callable[[], Awaitable[EncodedRequest]]
-) -> AsyncIterator[bytes]:
+async def stream(answerer: Answerer, receive: Receive) -> AsyncIterator[bytes]:
     """Begins to answer a request of one text, for which `receive` waits.
 
     Returns:
@@ -36,11 +34,20 @@ async def stream(
         with contextlib.suppress(RuntimeError):  # the server has ended
             loop.call_soon_threadsafe(queue.put_nowait, item)
 
-    await answerer.begin(
-        receive,
-        lambda job, request: _send(answerer, request, job, put, gone),
-        lambda refusal: put(_END if refusal is None else refusal),
-    )
+    def send(job: RunningRequest, request: EncodedRequest) -> None:
+        with answerer.addressed(job, request) as (_, predictor, inputs):
+            try:
+                for part in predictor.stream(job.signature, **inputs):
+                    put(part)
+                    if gone.is_set():
+                        return
+                    if time.monotonic() > job.end:
+                        raise TimeoutError
+            except InputError as error:
+                raise RefusalError(Fault.INVALID, str(error)) from error
+
+    done = await answerer.begin(RunningRequest(answerer.limits.seconds), receive, send)
+    done.add_done_callback(lambda done: put(done.result()))  # `_END`, or the refusal
     try:
         first = await queue.get()
     except asyncio.CancelledError:
@@ -61,29 +68,3 @@ async def stream(
             gone.set()
 
     return events()
-
-
-def _send(
-    answerer: Answerer,
-    request: EncodedRequest,
-    job: RunningRequest,
-    put: Any,
-    gone: threading.Event,
-) -> None:
-    """Passes the parts of an answer to `put`."""
-    with answerer.addressed(job, request) as (_, predictor, inputs):
-        try:
-            for part in _until(predictor.stream(job.signature, **inputs), job.end, gone):
-                put(part)
-        except InputError as error:
-            raise RefusalError(Fault.INVALID, str(error)) from error
-
-
-def _until(parts: Iterator[str], end: float, gone: threading.Event) -> Iterator[str]:
-    """The parts until nobody listens; raises TimeoutError at the end of the time."""
-    for part in parts:
-        yield part
-        if gone.is_set():
-            return
-        if time.monotonic() > end:
-            raise TimeoutError

@@ -13,7 +13,7 @@ from absl import logging
 from bert_tf.export import saved_model
 from bert_tf.serving.predictor import Predictor
 from bert_tf.serving.server.faults import Fault, RefusalError
-from pipelines.common import checksums, files
+from pipelines.common import files
 from pipelines.common.errors import InputError
 
 _MAX_PAUSE = 64  # refreshes
@@ -41,16 +41,7 @@ class Version:
     failures: int = 0  # failed attempts to load it, in a row
     pause: int = 0  # refreshes until the next attempt
     files: _Files | None = None  # those of its folder at the last refresh, while it is not served
-    checksums: str | None = None  # the text of its checksums when it was loaded
-
-
-def find(folder: str) -> dict[int, str]:
-    """The folders of versions by number; an export itself has its own number, or 1."""
-    numbers = saved_model.versions(folder)
-    if not numbers and saved_model.is_export(folder):
-        number = saved_model.version_number(folder.rpartition("/")[2])
-        return {1 if number is None else number: folder}
-    return {number: f"{folder}/{number}" for number in numbers}
+    manifest: str | None = None  # the text of its manifest when it was loaded
 
 
 def newest_complete(folder: str) -> str:
@@ -59,23 +50,23 @@ def newest_complete(folder: str) -> str:
     Raises:
       InputError: there is none; the message is about the newest one.
     """
+    saved_model.newest(folder)  # raises if there is none
     errors = []
-    for _, path in sorted(find(folder).items(), reverse=True):
+    for _, path in sorted(saved_model.find(folder).items(), reverse=True):
         try:
             saved_model.check_complete(path)
             return path
         except InputError as error:
             errors.append(error)
-    if not errors:
-        raise InputError(f"{folder}: has no exported version; make one with bert-tf export.")
     raise errors[0]
 
 
 class Versions:
     """Loads the newest complete versions, and unloads others after their last answer.
 
-    A version is complete when its checksums exist and match. Until then it may still be being
-    copied: it is checked again when its files have stopped changing, and older versions are served.
+    A version is complete when its manifest exists and its files match. Until then it may still be
+    being copied: it is checked again when its files have stopped changing, and older versions are
+    served.
 
     Args:
       folder: of the versions, or of one.
@@ -105,7 +96,7 @@ class Versions:
         The error of a version that cannot be loaded is logged once, and it is tried again, less
         and less often; an older one is served meanwhile.
         """
-        served, found = set[int](), find(self._folder)
+        served, found = set[int](), saved_model.find(self._folder)
         with self._changed:
             for number in self._known.keys() - found.keys():
                 if self._known[number].state is VersionState.END:
@@ -129,14 +120,14 @@ class Versions:
                     self._retire(version)
 
     def _open(self, version: Version, path: str) -> None:
-        sums = _checksums(path)
+        manifest = _manifest(path)
         saved_model.check_present(path)
         logging.info("loading version %d.", version.number)
         predictor = self._load(path)
         state = VersionState.AVAILABLE
         with self._changed:
             self._known[version.number] = Version(
-                version.number, state, predictor=predictor, checksums=sums
+                version.number, state, predictor=predictor, manifest=manifest
             )
         logging.info("version %d is served.", version.number)
         if version.state is VersionState.AVAILABLE:
@@ -171,8 +162,8 @@ class Versions:
         logging.info("version %d is no longer served.", version.number)
 
     @contextlib.contextmanager
-    def use(self, number: int | None) -> "Iterator[Version]":
-        """An available version, or the newest one, which stays loaded within the context.
+    def use(self, number: int | None) -> Iterator[tuple[int, Predictor]]:
+        """Number and predictor of a version, or of the newest one, which stays within the context.
 
         Raises:
           RefusalError: it is not available.
@@ -187,9 +178,11 @@ class Versions:
             if version is None:
                 known = ", ".join(map(str, sorted(served)))
                 raise RefusalError(Fault.NOT_FOUND, f"Version {number} is not served; {known} is.")
+            predictor = version.predictor
+            assert predictor is not None  # it is available
             version.asking += 1
         try:
-            yield version
+            yield version.number, predictor
         finally:
             with self._changed:
                 version.asking -= 1
@@ -205,10 +198,10 @@ class Versions:
 def _is_due(version: Version, path: str) -> bool:
     """Whether to load a version now: it is new, has changed, or may have been repaired."""
     if version.state is VersionState.AVAILABLE:
-        sums = _checksums(path)
-        if sums == version.checksums:  # again, if it had changed
+        manifest = _manifest(path)
+        if manifest == version.manifest:  # again, if it had changed
             version.error, version.failures, version.pause = "", 0, 0
-        if sums in (None, version.checksums):
+        if manifest in (None, version.manifest):
             return False
     found = _files_in(path)
     changed, version.files = found != version.files, found
@@ -219,10 +212,10 @@ def _is_due(version: Version, path: str) -> bool:
     return version.pause < 0
 
 
-def _checksums(path: str) -> str | None:
-    """The text of a version's checksums; None if they are missing."""
+def _manifest(path: str) -> str | None:
+    """The text of a version's manifest, with the checksums of its files; None if it is missing."""
     try:
-        return files.read_whole(f"{path}/{checksums.CHECKSUMS}").hex()
+        return files.read_whole(f"{path}/{saved_model.MANIFEST}").hex()
     except InputError:
         return None
 

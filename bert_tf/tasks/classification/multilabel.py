@@ -12,7 +12,7 @@ from bert_tf.tasks.base import Batch, LabelScores, TaskFiles
 from bert_tf.tasks.classification.texts import TextTask, show_texts
 from bert_tf.tasks.labels import LabelTask, check_case, check_labels, label_scores
 from bert_tf.tasks.reports import file_of
-from bert_tf.tasks.signatures import Arrays, Method, ServedModel, Signature, Tensors
+from bert_tf.tasks.signatures import Arrays
 from pipelines.common.errors import InputError
 from pipelines.labelled import user_files
 from pipelines.labelled.features import FeatureColumn, Features
@@ -123,32 +123,18 @@ class MultiLabel(LabelTask, TextTask):
             tf.nn.sigmoid_cross_entropy_with_logits(labels=wanted, logits=logits), -1
         )
 
-    def signatures(self, model: ServedModel) -> list[Signature]:
-        """`<task>`, `<task>_ids` and, for tf.Examples, `<task>_classify`."""
-
-        def outputs(logits: Any) -> dict[str, Any]:
-            probabilities = signatures.sigmoid(logits)
-            return {
-                "labels": signatures.above(self.labels, probabilities, self.limits),
-                "probabilities": probabilities,
-                "logits": logits,
-            }
-
-        def classify(logits: tf.Tensor) -> Tensors:
-            classes = tf.broadcast_to(tf.constant(list(self.labels)), tf.shape(logits))
-            return {"classes": classes, "scores": tf.sigmoid(logits)}
-
-        return self.text_signatures(model, outputs, Method.CLASSIFY, classify)
+    def outputs(self, logits: Any) -> dict[str, Any]:
+        """The labels that reach their thresholds, and the probabilities of all."""
+        probabilities = signatures.sigmoid(logits)
+        return {
+            "labels": signatures.above(self.labels, probabilities, self.limits),
+            "probabilities": probabilities,
+            "logits": logits,
+        }
 
     def from_outputs(self, examples: Examples, outputs: Arrays) -> list[LabelProbabilities]:
         """The probabilities."""
         return [LabelProbabilities(row) for row in outputs["probabilities"]]
-
-    def predict(
-        self, examples: Examples, features: Features, logits: Sequence[np.ndarray]
-    ) -> list[LabelProbabilities]:
-        """The probabilities."""
-        return [LabelProbabilities(signatures.sigmoid(row)) for row in logits]
 
     def chosen(self, prediction: LabelProbabilities) -> list[str]:
         """The labels whose probability reaches their threshold."""

@@ -9,12 +9,12 @@ import scipy.special
 import scipy.stats
 import tensorflow as tf
 
+from bert_tf.tasks import signatures
 from bert_tf.tasks.classification.texts import TextTask, glue_files, show_texts, text_files
 from bert_tf.tasks.reports import file_of
-from bert_tf.tasks.signatures import Arrays, Method, ServedModel, Signature
+from bert_tf.tasks.signatures import Arrays, Method
 from pipelines.common.errors import InputError
 from pipelines.labelled import glue
-from pipelines.labelled.features import Features
 from pipelines.labelled.schema import TextExample
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ class Regression(TextTask):
 
     shape: ClassVar[str] = "regression"
     described: ClassVar[tuple[str, ...]] = (*TextTask.described, "activation")
+    method: ClassVar[Method] = Method.REGRESS
     main_metric = "pearson_spearman"
     units = 1  # the score
 
@@ -47,12 +48,10 @@ class Regression(TextTask):
         found = super().describe()
         return {k: v for k, v in found.items() if (k, v) != ("activation", None)}
 
-    def _score(self, logits: Any) -> Any:
-        """The scores [batch] of logits [batch, 1], a tensor or an array."""
+    def outputs(self, logits: Any) -> dict[str, Any]:
+        """The scores."""
         scores = logits[:, 0]
-        if self.activation != "sigmoid":
-            return scores
-        return (tf.sigmoid if tf.is_tensor(scores) else scipy.special.expit)(scores)
+        return {"score": signatures.sigmoid(scores) if self.activation == "sigmoid" else scores}
 
     def fit(self, examples: Examples) -> Self:
         """Checks that scores differ."""
@@ -87,24 +86,9 @@ class Regression(TextTask):
         """Squared differences."""
         return tf.square(logits[:, 0] - teacher[:, 0])
 
-    def signatures(self, model: ServedModel) -> list[Signature]:
-        """`<task>`, `<task>_ids` and, for tf.Examples, `<task>_regress`."""
-        return self.text_signatures(
-            model,
-            lambda logits: {"score": self._score(logits)},
-            Method.REGRESS,
-            lambda logits: {"outputs": self._score(logits)},
-        )
-
     def from_outputs(self, examples: Examples, outputs: Arrays) -> list[float]:
         """The scores."""
         return [float(score) for score in outputs["score"]]
-
-    def predict(
-        self, examples: Examples, features: Features, logits: Sequence[np.ndarray]
-    ) -> list[float]:
-        """The scores."""
-        return [float(score) for score in self._score(np.stack(logits))]
 
     def metrics(self, examples: Examples, predictions: Predictions) -> dict[str, float]:
         """Pearson's and Spearman's correlation, and their mean; 0 where all scores are the same."""

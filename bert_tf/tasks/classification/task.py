@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
-import scipy.special
 import sklearn.metrics
 import tensorflow as tf
 
@@ -17,10 +16,6 @@ from bert_tf.tasks.classification.texts import TextTask, glue_files, show_texts,
 from bert_tf.tasks.labels import LabelTask, check_case, check_labels
 from bert_tf.tasks.signatures import (
     Arrays,
-    Method,
-    ServedModel,
-    Signature,
-    Tensors,
 )
 from pipelines.common.errors import InputError
 from pipelines.labelled import glue
@@ -103,33 +98,18 @@ class Classification(LabelTask, TextTask):
         """Negative log-likelihood of the labels."""
         return tf.nn.sparse_softmax_cross_entropy_with_logits(batch["labels"], logits)
 
-    def signatures(self, model: ServedModel) -> list[Signature]:
-        """`<task>`, `<task>_ids` and, for tf.Examples, `<task>_classify`."""
-
-        def outputs(logits: Any) -> dict[str, Any]:
-            return {
-                "label": signatures.best(self.labels, logits),
-                "probabilities": signatures.softmax(logits),
-                "logits": logits,
-            }
-
-        def classify(logits: tf.Tensor) -> Tensors:
-            classes = tf.broadcast_to(tf.constant(list(self.labels)), tf.shape(logits))
-            return {"classes": classes, "scores": tf.nn.softmax(logits)}
-
-        return self.text_signatures(model, outputs, Method.CLASSIFY, classify)
+    def outputs(self, logits: Any) -> dict[str, Any]:
+        """The most probable labels, and the probabilities of all."""
+        return {
+            "label": signatures.best(self.labels, logits),
+            "probabilities": signatures.softmax(logits),
+            "logits": logits,
+        }
 
     def from_outputs(self, examples: Examples, outputs: Arrays) -> list[ClassPrediction]:
         """Labels and probabilities."""
         rows = zip(outputs["label"], outputs["probabilities"], strict=True)
         return [ClassPrediction(label.decode(), probabilities) for label, probabilities in rows]
-
-    def predict(
-        self, examples: Examples, features: Features, logits: Sequence[np.ndarray]
-    ) -> list[ClassPrediction]:
-        """The most probable labels."""
-        probabilities = scipy.special.softmax(np.stack(logits), axis=-1)
-        return [ClassPrediction(self.labels[int(row.argmax())], row) for row in probabilities]
 
     def metrics(self, examples: Examples, predictions: Predictions) -> dict[str, float]:
         """The metrics in `metric_names`."""

@@ -2,7 +2,7 @@
 
 import abc
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -50,6 +50,7 @@ class TextTask(SequencesTask):
     described: ClassVar[tuple[str, ...]] = ("pair", "windows")
     unknown_elsewhere: ClassVar[dict[str, Any]] = {"pair": None}
     feature_fields: ClassVar[tuple[str, ...]] = ("windows",)
+    method: ClassVar[Method] = Method.CLASSIFY  # TensorFlow Serving's interface for tf.Examples
 
     windows: int = 1
     pair: bool | None = False
@@ -141,21 +142,18 @@ class TextTask(SequencesTask):
         """Names of the inputs of its signatures."""
         return ("text_a", "text_b") if self.pair else ("text",)
 
-    def text_signatures(
-        self,
-        model: ServedModel,
-        outputs: Callable[[Any], dict[str, Any]],
-        method: Method,
-        of_examples: Callable[[Any], dict[str, Any]],
-    ) -> list[Signature]:
-        """`<task>` of raw text, `<task>_ids` of token ids, `<task>_<method>` of tf.Examples.
+    @abc.abstractmethod
+    def outputs(self, logits: Any) -> dict[str, Any]:
+        """The outputs of a signature for logits [batch, units]; tensors or arrays."""
 
-        Args:
-          model: computes the logits.
-          outputs: maps logits [batch, units] to outputs; tensors or arrays.
-          method: TensorFlow Serving's interface of the signature of tf.Examples.
-          of_examples: maps logits to the outputs of that interface.
-        """
+    def predict(
+        self, examples: Examples, features: Features, logits: Sequence[np.ndarray]
+    ) -> list[Any]:
+        """What signatures answer."""
+        return self.from_outputs(examples, self.outputs(np.stack(logits)))
+
+    def signatures(self, model: ServedModel) -> list[Signature]:
+        """`<task>` of raw text, `<task>_ids` of token ids, `<task>_<method>` of tf.Examples."""
         names = self.inputs
 
         def pack(inputs: Tensors) -> Prepared:
@@ -174,7 +172,15 @@ class TextTask(SequencesTask):
             return _means(results[0], **state) if state else results[0]
 
         def finish(results: Sequence[Any], state: Tensors) -> dict[str, Any]:
-            return outputs(logits(results, state))
+            return self.outputs(logits(results, state))
+
+        def of_examples(results: Sequence[Any], state: Tensors) -> Tensors:
+            found = finish(results, state)
+            if self.method is Method.REGRESS:
+                return {"outputs": found["score"]}
+            scores = found["probabilities"]
+            labels = tf.constant(list(self.labels))
+            return {"classes": tf.broadcast_to(labels, tf.shape(scores)), "scores": scores}
 
         sample = dict(zip(names, _SAMPLE, strict=False))
         return [
@@ -189,13 +195,13 @@ class TextTask(SequencesTask):
             ),
             model.ids_signature(self.name, finish, pair=len(names) > 1),
             Signature(
-                f"{self.name}_{method.rpartition('/')[2]}",
+                f"{self.name}_{self.method.rpartition('/')[2]}",
                 signatures.EXAMPLES,
                 signatures.example_sample(**sample),
                 lambda inputs: pack(signatures.parse(inputs["inputs"], *names)),
                 model.logits,
-                lambda results, state: of_examples(logits(results, state)),
-                method,
+                of_examples,
+                self.method,
             ),
         ]
 

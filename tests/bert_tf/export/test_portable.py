@@ -20,7 +20,7 @@ NAMES = ("mood", "qa", "pick")
 def written(folders, tmp_path_factory):
     folder = str(tmp_path_factory.mktemp("portable"))
     found = sources.find([f"{name}={folders[name]}" for name in (*NAMES, "pretrained")])
-    return folder, portable.export(found, folder, list(portable.Runtime), check)
+    return folder, portable.export(found, folder, list(portable.TARGETS), check)
 
 
 def check(path):
@@ -83,7 +83,7 @@ def test_two_models_cannot_write_one_file(folders, tmp_path):
     found = sources.find([f"{name}={folders['qa']}" for name in ("qa", "other")])
     twice = [dataclasses.replace(each, task=found[0].task) for each in found]
     with pytest.raises(portable.InputError, match="two signatures would have this name"):
-        portable.export(twice, f"{tmp_path}/o", list(portable.Runtime))
+        portable.export(twice, f"{tmp_path}/o", list(portable.TARGETS))
     assert not (tmp_path / "o").exists()
 
 
@@ -97,5 +97,5 @@ def test_nothing_is_overwritten(written, folders, tmp_path):
     found = sources.find([f"mood={folders['mood']}"])
     (tmp_path / "report.json").write_text("of a run")
     with pytest.raises(portable.InputError, match="exists already"):
-        portable.export(found, str(tmp_path), list(portable.Runtime))
+        portable.export(found, str(tmp_path), list(portable.TARGETS))
     assert (tmp_path / "report.json").read_text() == "of a run"

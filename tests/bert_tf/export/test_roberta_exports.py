@@ -7,9 +7,9 @@ import pytest
 
 from bert_tf import tasks, weights
 from bert_tf.export import portable, saved_model, sources
+from bert_tf.serving.engines import SavedModelSession
 from bert_tf.serving.plan import EngineName, ExecutionPlan
 from bert_tf.serving.predictor import Predictor
-from bert_tf.serving.saved_model_session import SavedModelSession
 from bert_tf.weights import formats
 from bert_tf.weights.bundle import Bundle, parameter_shapes
 from pipelines.labelled.schema import SpanExample
@@ -130,7 +130,7 @@ def test_padding_may_stand_anywhere_in_other_runtimes(model, tmp_path):
     litert = pytest.importorskip("ai_edge_litert.interpreter")
     onnxruntime = pytest.importorskip("onnxruntime")
     folder = f"{tmp_path}/portable"
-    kinds = [portable.Runtime.LITERT, portable.Runtime.ONNX]
+    kinds = ["litert", "onnx"]
     portable.export(sources.find([f"tags={model}"]), folder, kinds)
     runner = litert.Interpreter(f"{folder}/tags_ids.tflite").get_signature_runner()
     session = onnxruntime.InferenceSession(f"{folder}/tags_ids.onnx")

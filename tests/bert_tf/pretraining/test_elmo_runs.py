@@ -12,8 +12,8 @@ from bert_tf.finetuning import sweep
 from bert_tf.inspection import run_page
 from bert_tf.models.elmo import ElmoEncoder
 from bert_tf.models.elmo_config import ElmoConfig
+from bert_tf.serving.engines import SavedModelSession
 from bert_tf.serving.predictor import Predictor
-from bert_tf.serving.saved_model_session import SavedModelSession
 from bert_tf.weights import formats
 from bert_tf.weights.bundle import BIDIRECTIONAL_LM
 from pipelines.tokenizers.whole_words import SPECIAL_TOKENS, WordVocabulary

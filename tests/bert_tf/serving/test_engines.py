@@ -11,11 +11,10 @@ import pytest
 
 from bert_tf.export import saved_model, sources, warmup
 from bert_tf.serving import predictor as predictor_module
-from bert_tf.serving.engines import ConvertedModels, OnnxRuntimeEngine
+from bert_tf.serving.engines import ConvertedModels, OnnxRuntimeEngine, SavedModelSession
 from bert_tf.serving.plan import EngineName, ExecutionPlan
 from bert_tf.serving.predictor import Predictor
-from bert_tf.serving.saved_model_session import SavedModelSession
-from pipelines.common import checksums
+from pipelines.common import manifest
 from pipelines.common.errors import InputError
 from pipelines.common.machine import cores
 from tests.bert_tf import exported
@@ -27,7 +26,7 @@ _TEXTS = [text or "x" for text in exported.TEXTS]
 
 @pytest.fixture(scope="module")
 def whole(export):
-    return SavedModelSession(export, optimize=False)
+    return SavedModelSession(export)
 
 
 _PLANS = [
@@ -86,9 +85,9 @@ def _compare(predictor, whole, name, inputs):
 _THREADS = """
 import os, sys
 import tensorflow as tf
-from bert_tf.serving.saved_model_session import SavedModelSession
+from bert_tf.serving.engines import SavedModelSession
 tf.config.threading.set_intra_op_parallelism_threads(int(sys.argv[1]))
-SavedModelSession(sys.argv[2], optimize=False)
+SavedModelSession(sys.argv[2])
 print(len(os.listdir("/proc/self/task")))
 """
 
@@ -199,12 +198,13 @@ def test_threads_that_tensorflow_cannot_have_are_told(export):
 def test_exports_without_checksums_are_converted_by_what_is_in_them(tmp_path):
     export = tmp_path / "1"
     (export / "assets.extra").mkdir(parents=True)
-    for name in ("saved_model.pb", "manifest.json", "assets.extra/labels.json"):
+    for name in ("saved_model.pb", "assets.extra/labels.json"):
         (export / name).write_text(name)
-    sums = saved_model.sums(str(export))
-    assert list(sums) == ["assets.extra/labels.json", "manifest.json", "saved_model.pb"]
+    (export / "manifest.json").write_text("{}")
+    sums = saved_model.checksums(str(export))
+    assert list(sums) == ["assets.extra/labels.json", "saved_model.pb", "manifest.json"]
     first = ConvertedModels(str(export), str(tmp_path)).path("a", lambda: b"1")
     (export / "assets.extra" / "labels.json").write_text("others")
     assert ConvertedModels(str(export), str(tmp_path)).path("a", lambda: b"2") != first
-    checksums.write(str(export), ["manifest.json"])
-    assert list(saved_model.sums(str(export))) == ["manifest.json"]
+    manifest.write_sealed(f"{export}/manifest.json", {}, ["saved_model.pb"])
+    assert list(saved_model.checksums(str(export))) == ["saved_model.pb", "manifest.json"]

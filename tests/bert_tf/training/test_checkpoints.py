@@ -95,7 +95,7 @@ def test_a_kill_before_the_oldest_was_removed_leaves_no_more_than_usual(state, t
 def test_a_half_written_checkpoint_is_not_seen(state, monkeypatch):
     variable, checkpoints = state
     checkpoints.save(1)
-    monkeypatch.setattr("pipelines.common.json_files.write", lambda *_: 1 / 0)
+    monkeypatch.setattr("pipelines.common.json_files.write", lambda *_, **__: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         checkpoints.save(2)
     assert checkpoints.steps() == [1]
@@ -104,7 +104,7 @@ def test_a_half_written_checkpoint_is_not_seen(state, monkeypatch):
 
 
 def test_a_full_disk_is_named(state, monkeypatch):
-    def full(*_):
+    def full(*_, **__):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("pipelines.common.json_files.write", full)

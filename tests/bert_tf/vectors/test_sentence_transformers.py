@@ -277,8 +277,8 @@ def test_int8_is_scored_on_pairs(sentence_model, tmp_path):
     dev = tmp_path / "dev.tsv"
     rows = [["one", "two", "0.1"], ["three", "three too", "0.9"], ["four", "one", "0.3"]]
     labelled_data.write_rows(dev, rows, ["text_a", "text_b", "score"])
-    check = ScoreCheck.from_flags(found, Precision.INT8, f"embedding={dev}", 2.0, ["litert"])
-    report = portable.export(found, f"{tmp_path}/files", [portable.Runtime.LITERT], check)
+    check = ScoreCheck(found, Precision.INT8, {"embedding": str(dev)}, 2.0, ["litert"])
+    report = portable.export(found, f"{tmp_path}/files", ["litert"], check)
     assert report["embedding_ids.int8.tflite"]["score"]["metric"] == "score"
 
 

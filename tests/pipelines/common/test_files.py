@@ -9,7 +9,6 @@ import sys
 import pytest
 
 from pipelines.common import (
-    checksums,
     compressed,
     files,
     json_files,
@@ -257,22 +256,3 @@ def test_without_locks_nothing_of_others_is_removed(tmp_path, monkeypatch):
     with locks.held(str(tmp_path)), locks.held(str(tmp_path)):
         pass
     assert os.listdir(tmp_path) == ["a.json"]
-
-
-def test_checksums_tell_every_changed_byte(tmp_path):
-    (tmp_path / "parts").mkdir()
-    for name in ("a.txt", "parts/b.bin"):
-        (tmp_path / name).write_bytes(bytes(range(64)))
-    checksums.check(str(tmp_path))  # there are none
-    checksums.write(str(tmp_path), ["a.txt", "parts", "none"])
-    checksums.check(str(tmp_path))
-    for name in ("a.txt", "parts/b.bin"):
-        data = (tmp_path / name).read_bytes()
-        for spoilt in (data[:-1], data[:9] + b"\xff" + data[10:], None):
-            (tmp_path / name).write_bytes(spoilt) if spoilt else (tmp_path / name).unlink()
-            with pytest.raises(InputError, match=f"{name}: is damaged, or was changed"):
-                checksums.check(str(tmp_path))
-        (tmp_path / name).write_bytes(data)
-    (tmp_path / "checksums.json").write_text('{"../other": "00"}')
-    with pytest.raises(InputError, match="is not the path of a file in its folder"):
-        checksums.check(str(tmp_path))

@@ -3,6 +3,7 @@
 import pytest
 
 from pipelines.common import manifest
+from pipelines.common.errors import InputError
 
 TASK = {
     "name": "mood",
@@ -30,3 +31,23 @@ TASK = {
 )  # fmt: skip
 def test_the_difference_names_the_fields(found, wanted, difference):
     assert manifest.difference(found, wanted) == difference
+
+
+def test_checksums_tell_every_changed_byte(tmp_path):
+    seal = f"{tmp_path}/checksums.json"
+    (tmp_path / "parts").mkdir()
+    for name in ("a.txt", "parts/b.bin"):
+        (tmp_path / name).write_bytes(bytes(range(64)))
+    manifest.check(seal)  # there are none
+    manifest.write_sealed(seal, {}, ["a.txt", "parts", "none"])
+    manifest.check(seal)
+    for name in ("a.txt", "parts/b.bin"):
+        data = (tmp_path / name).read_bytes()
+        for spoilt in (data[:-1], data[:9] + b"\xff" + data[10:], None):
+            (tmp_path / name).write_bytes(spoilt) if spoilt else (tmp_path / name).unlink()
+            with pytest.raises(InputError, match=f"{name}: is damaged, or was changed"):
+                manifest.check(seal)
+        (tmp_path / name).write_bytes(data)
+    (tmp_path / "checksums.json").write_text('{"files": {"../other": "00"}}')
+    with pytest.raises(InputError, match="is not the path of a file in its folder"):
+        manifest.check(seal)

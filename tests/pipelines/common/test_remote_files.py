@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import tensorflow as tf
 
-from pipelines.common import checksums, files, json_files, outputs, path_lists, remote_files
+from pipelines.common import files, json_files, manifest, outputs, path_lists, remote_files
 from pipelines.common.errors import InputError
 from tests import webhdfs
 from tests.ports import free_ports
@@ -77,12 +77,12 @@ def test_names_are_found(folder):
 def test_folders_appear_whole_and_go(folder):
     with files.folder_aside(f"{folder}/made") as partial:
         files.write_text(f"{partial}/inner/x", "x")
-        checksums.write(partial, ["inner/x"])
+        manifest.write_sealed(f"{partial}/{manifest.CHECKSUMS}", {}, ["inner/x"])
     assert files.names_in(folder) == ["made"]
-    checksums.check(f"{folder}/made")
+    manifest.check(f"{folder}/made/checksums.json")
     files.write_text(f"{folder}/made/inner/x", "y")
     with pytest.raises(InputError, match="inner/x"):
-        checksums.check(f"{folder}/made")
+        manifest.check(f"{folder}/made/checksums.json")
     with pytest.raises(InputError, match="exists already"), files.folder_aside(f"{folder}/made"):
         pass
     with pytest.raises(KeyError), files.write_aside(f"{folder}/made/z") as partial:

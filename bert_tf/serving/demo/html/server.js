@@ -20,59 +20,42 @@ class Server {
     return `${this.address}:predict`;
   }
 
-  /* The response of the server: {status, ok, said}; `said` is its JSON, or null. */
-  async send(address, options) {
-    const headers = this.token === null ? {} : { Authorization: `Bearer ${this.token}` };
-    const response = await reached(fetch(address, { ...options, headers: { ...options.headers, ...headers } }));
-    const { status, ok } = response;
-    return { status, ok, said: parsed(await reached(response.text())) };
+  fetch(address, { headers, ...options } = {}) {
+    const token = this.token === null ? {} : { Authorization: `Bearer ${this.token}` };
+    return reached(fetch(address, { ...options, headers: { ...headers, ...token } }));
+  }
+
+  /* Posts a request, and again when the user has given a token: {response, began}. */
+  async post(address, request, signal) {
+    const headers = { "Content-Type": "application/json" };
+    const options = { method: "POST", headers, body: JSON.stringify(request), signal };
+    for (;;) {
+      const began = performance.now();
+      const response = await this.fetch(address, options);
+      if (response.status !== 401) return { response, began };
+      await this.askToken();
+    }
   }
 
   /* Its versions and their states, such as "version 1, available"; empty if unknown. */
   async state() {
-    const { said } = await this.send(this.address, {});
-    const known = said?.model_version_status ?? [];
+    const known = (await json(await this.fetch(this.address)))?.model_version_status ?? [];
     return known.map(({ version, state }) => `version ${version}, ${state.toLowerCase()}`).join("; ");
   }
 
   /* The answer to a request: {outputs, response, milliseconds}. */
   async predict(request, signal) {
-    const options = {
-      method: "POST",
-      headers: { "Content-Type": "application/json" },
-      body: JSON.stringify(request),
-      signal,
-    };
-    for (;;) {
-      const began = performance.now();
-      const answer = await this.send(this.predicts, options);
-      if (answer.status === 401) {
-        await this.askToken();
-        continue;
-      }
-      const { ok, said } = answer;
-      if (!ok || said?.outputs === undefined) throw new Failure(reason(answer), said);
-      return { outputs: said.outputs, response: said, milliseconds: performance.now() - began };
-    }
+    const { response, began } = await this.post(this.predicts, request, signal);
+    const said = await json(response);
+    if (!response.ok || said?.outputs === undefined) throw refusal(response, said);
+    return { outputs: said.outputs, response: said, milliseconds: performance.now() - began };
   }
 
   /* The same for a single text as output; `part` gets what there is of it so far. */
   async stream(request, signal, part) {
-    const began = performance.now();
-    const headers = { "Content-Type": "application/json" };
-    if (this.token !== null) headers.Authorization = `Bearer ${this.token}`;
-    const options = { method: "POST", headers, body: JSON.stringify(request), signal };
-    const response = await reached(fetch(`${this.address}:stream`, options));
-    if (response.status === 401) {
-      await this.askToken();
-      return this.stream(request, signal, part);
-    }
-    const { status, ok, body } = response;
-    if (!ok) {
-      const said = parsed(await reached(response.text()));
-      throw new Failure(reason({ ok, status, said }), said);
-    }
-    const [reader, decoder] = [body.getReader(), new TextDecoder()];
+    const { response, began } = await this.post(`${this.address}:stream`, request, signal);
+    if (!response.ok) throw refusal(response, await json(response));
+    const [reader, decoder] = [response.body.getReader(), new TextDecoder()];
     let [text, unread] = ["", ""];
     for (;;) {
       const { done, value } = await reached(reader.read());
@@ -115,11 +98,14 @@ function parsed(text) {
   }
 }
 
+/* The JSON of a response, or null. */
+const json = async (response) => parsed(await reached(response.text()));
+
 /* Why a request failed, in one line. */
-function reason({ ok, status, said }) {
+function refusal({ ok, status }, said) {
   const told = typeof said?.error === "string" ? said.error.trim().split("\n")[0] : "";
-  if (told) return told;
-  return ok ? "The answer is not one of TensorFlow Serving's." : `The server refuses the request (HTTP ${status}).`;
+  const known = ok ? "The answer is not one of TensorFlow Serving's." : `The server refuses the request (HTTP ${status}).`;
+  return new Failure(told || known, said);
 }
 
 function tokenOfReader(refused) {

@@ -15,8 +15,7 @@ import numpy as np
 
 from bert_tf.serving.credentials import Identity
 from bert_tf.serving.server import listening
-from bert_tf.serving.server.answers import Answerer, RequestLimits
-from bert_tf.serving.server.metrics import Metrics
+from bert_tf.serving.server.answers import Answerer, Metrics, RequestLimits
 from bert_tf.serving.server.versions import Version, VersionState
 from bert_tf.tasks.signatures import Method
 from tests import commands
@@ -97,7 +96,7 @@ class _Versions:
 
     @contextlib.contextmanager
     def use(self, number):
-        yield self.known[0]
+        yield 1, self.known[0].predictor
 
     def close(self):
         pass
@@ -107,7 +106,7 @@ async def _serve(options, answerer):
     identity = Identity(options.token)
     # Kept: what nobody refers to stops to listen.
     remote = await listening.grpc_server(answerer, f"127.0.0.1:{options.grpc_port}", identity)
-    await listening.RestServer(answerer, "127.0.0.1", options.rest_port, identity, None).serve()
+    await listening.RestServer(answerer, "127.0.0.1", options.rest_port, identity).serve()
     await remote.stop(0)
 
 

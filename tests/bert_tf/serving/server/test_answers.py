@@ -15,11 +15,11 @@ from bert_tf.serving.server import rest, rpc
 from bert_tf.serving.server.answers import (
     Answerer,
     EncodedRequest,
+    Metrics,
     ModelSpec,
     RequestLimits,
 )
 from bert_tf.serving.server.faults import Fault, RefusalError
-from bert_tf.serving.server.metrics import Metrics
 from bert_tf.serving.server.versions import Version, Versions, VersionState
 from bert_tf.tasks.signatures import Method
 from tests.bert_tf.serving.server import asgi
@@ -87,7 +87,7 @@ async def _ask(answerer, meanwhile=lambda: None):
 
 async def _rest(answerer, name):
     """The answer over REST, where a single input needs no name."""
-    app = rest.make_app(answerer, Identity(), "127.0.0.1")
+    app = rest.RestInterface(answerer, Identity(), "127.0.0.1")
     status, content = await asgi.post(app, "predict", b'{"inputs": ["x"]}')
     assert status == 200, content
     return json.loads(content)["outputs"]
@@ -191,7 +191,7 @@ def test_a_model_named_in_a_body_may_be_replaced(answerer, moment):
     arrives = moment == "before the body arrives"
     if not arrives:
         answerer.versions._known[1].predictor = Replaced("text")
-    app = rest.make_app(answerer, Identity(), "127.0.0.1")
+    app = rest.RestInterface(answerer, Identity(), "127.0.0.1")
     body = b'{"model": "bert", "input": "x"}'
     meanwhile = replaced if arrives else lambda: None
     assert asyncio.run(asgi.post(app, "/v1/embeddings", body, meanwhile))[0] == 200

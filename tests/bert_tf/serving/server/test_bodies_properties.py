@@ -19,9 +19,8 @@ from bert_tf.export import saved_model
 from bert_tf.serving.credentials import Identity
 from bert_tf.serving.predictor import Predictor
 from bert_tf.serving.server import rest, rpc
-from bert_tf.serving.server.answers import Answerer, RequestLimits
+from bert_tf.serving.server.answers import Answerer, Metrics, RequestLimits
 from bert_tf.serving.server.faults import Fault, RefusalError
-from bert_tf.serving.server.metrics import Metrics
 from bert_tf.serving.server.versions import Versions
 from tests import strategies
 from tests.bert_tf.serving.server import asgi
@@ -69,7 +68,7 @@ def _check_finite(value):
 @pytest.mark.parametrize("method", ["predict", "classify"])
 @given(body=_JSON_BODIES)
 def test_rest(answerer, method, body):
-    app = rest.make_app(answerer, Identity(), "127.0.0.1")
+    app = rest.RestInterface(answerer, Identity(), "127.0.0.1")
     status, content = asyncio.run(asgi.post(app, method, body))
     found = json.loads(content)
     if status == 200:

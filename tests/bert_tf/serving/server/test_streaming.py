@@ -8,9 +8,8 @@ import pytest
 
 from bert_tf.serving.credentials import Identity
 from bert_tf.serving.server import rest, streaming
-from bert_tf.serving.server.answers import Answerer, RequestLimits
+from bert_tf.serving.server.answers import Answerer, Metrics, RequestLimits
 from bert_tf.serving.server.faults import Fault
-from bert_tf.serving.server.metrics import Metrics
 from bert_tf.serving.server.versions import Version, Versions, VersionState
 from bert_tf.tasks.signatures import Method
 from pipelines.common.errors import InputError
@@ -53,7 +52,7 @@ def answerer(tmp_path):
 
 
 def _stream(answerer, text, **changes):
-    app = rest.make_app(answerer, Identity(), "127.0.0.1")
+    app = rest.RestInterface(answerer, Identity(), "127.0.0.1")
     body = {"signature_name": "generate", "inputs": {"text": text}, **changes}
     status, content = asyncio.run(asgi.post(app, "stream", json.dumps(body).encode()))
     if status != 200:

@@ -29,7 +29,6 @@ class _Folder:
         folder = self.path / str(number)
         folder.mkdir(parents=True)
         (folder / "manifest.json").write_text("{}")
-        (folder / "checksums.json").write_text("{}")
         self.bad[number] = error
 
     def remove(self, number):
@@ -69,8 +68,8 @@ def test_a_newest_that_is_removed_gives_way_to_the_one_before(tmp_path, count, w
     folder.remove(2)
     assert folder.served(polls=4) == wanted
     assert folder.loaded.count(1) == 1 and folder.made[2].closed
-    with folder.versions.use(None) as version:
-        assert version.number == 1
+    with folder.versions.use(None) as (number, _):
+        assert number == 1
 
 
 def test_where_all_are_away_what_is_served_stays(tmp_path):
@@ -105,8 +104,7 @@ def test_a_version_that_is_copied_in_steps_is_served_when_it_is_whole(tmp_path, 
     copy = tmp_path / "2"
     copy.mkdir()
     steps = {
-        "checksums.json": '{"saved_model.pb": "", "parts/saved_model.pb": ""}',
-        "manifest.json": "{}",
+        "manifest.json": '{"files": {"saved_model.pb": "", "parts/saved_model.pb": ""}}',
         "saved_model.pb": "graph",
         "parts/saved_model.pb": "graph",
         "assets.extra/tf_serving_warmup_requests": "requests",
@@ -134,16 +132,16 @@ def test_a_version_that_is_replaced_is_loaded_again(tmp_path):
     folder.put(1)
     assert folder.served(polls=3) == {1} and folder.loaded == [1]
     first = folder.made[1]
-    sums = tmp_path / "1" / "checksums.json"
-    sums.write_text('{"manifest.json": "other"}')
+    manifest = tmp_path / "1" / "manifest.json"
+    manifest.write_text('{"date": "other"}')
     folder.bad[1] = InputError("damaged")
-    with folder.versions.use(1) as version:
-        assert folder.served() == {1} and not first.closed and version.predictor is first
+    with folder.versions.use(1) as (_, predictor):
+        assert folder.served() == {1} and not first.closed and predictor is first
     folder.bad[1] = None
-    os.utime(sums)
+    os.utime(manifest)
     assert folder.served(polls=2) == {1} and first.closed
-    with folder.versions.use(None) as version:
-        assert version.predictor is folder.made[1] is not first
+    with folder.versions.use(None) as (_, predictor):
+        assert predictor is folder.made[1] is not first
     assert folder.loaded == [1, 1, 1] and folder.served(polls=5) == {1} and len(folder.loaded) == 3
 
 
@@ -204,7 +202,7 @@ def test_the_newest_complete_version_is_found(two_tasks, tmp_path):
         newest_complete(folder)
     shutil.copytree(two_tasks, tmp_path / "1")
     shutil.copytree(two_tasks, tmp_path / "2")
-    for spoilt in ("variables/variables.index", "checksums.json", "manifest.json"):
+    for spoilt in ("variables/variables.index", "manifest.json"):
         assert newest_complete(folder) == f"{folder}/2"
         os.truncate(tmp_path / "2" / spoilt, 10)
         assert newest_complete(folder) == f"{folder}/1"
@@ -213,7 +211,7 @@ def test_the_newest_complete_version_is_found(two_tasks, tmp_path):
     assert newest_complete(folder) == f"{folder}/2" and newest_complete(two_tasks) == two_tasks
     shutil.rmtree(tmp_path / "1")
     shutil.rmtree(tmp_path / "2")
-    with pytest.raises(InputError, match=r"3: is not complete: it has no checksums\.json"):
+    with pytest.raises(InputError, match=r"3: is not complete: it has no manifest\.json"):
         newest_complete(folder)
 
 
@@ -232,10 +230,10 @@ def test_a_version_whose_files_are_restored_has_no_error(tmp_path, caplog):
     folder = _Folder(tmp_path)
     folder.put(1)
     assert folder.served() == {1}
-    sums = tmp_path / "1" / "checksums.json"
-    sums.write_text('{"manifest.json": "other"}')
+    manifest = tmp_path / "1" / "manifest.json"
+    manifest.write_text('{"date": "other"}')
     folder.bad[1] = InputError("damaged")
     assert folder.served(polls=3) == {1} and folder.versions.known[0].error == "damaged"
     assert "version 1 is served as it was: damaged" in caplog.text
-    sums.write_text("{}")
+    manifest.write_text("{}")
     assert folder.served() == {1} and not folder.versions.known[0].error
