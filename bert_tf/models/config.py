@@ -56,6 +56,7 @@ class BertConfig(EncoderConfig):
     embedding_size: Size | None = _option(None)  # width before a projection; None: no projection
     embedding_norm: Flag = _option(True)  # LayerNorm of embeddings (none in GPT)
     position_offset: Count = _option(0)  # position rows before the first token's (RoBERTa: 2)
+    relative_positions: Flag = _option(False)  # scores by distance, shared by all layers (MPNet)
     shared_layers: Flag = _option(False)  # one block for all layers (ALBERT)
     num_decoder_layers: Count = _option(0)  # the last layers, if they are a decoder (BART)
     pre_norm: Flag = _option(False)  # LayerNorm before each sub-layer and after the last (GPT-2)
@@ -90,6 +91,8 @@ class BertConfig(EncoderConfig):
                 f"position_offset {self.position_offset} leaves none of the "
                 f"{self.max_position_embeddings} max_position_embeddings for a token."
             )
+        if self.causal and self.relative_positions:
+            raise InputError("relative_positions does not go with causal.")
         if self.num_decoder_layers:
             self._check_decoder()
         if self.pooler_act is None and self.pooler_dropout:
@@ -105,7 +108,7 @@ class BertConfig(EncoderConfig):
             )
         for name in (
             *("causal", "shared_layers", "pre_norm", "embedding_size", "generator_size"),
-            *("vocab_transform", "pool_first"),
+            *("vocab_transform", "pool_first", "relative_positions"),
         ):
             if getattr(self, name):
                 raise InputError(f"{name} does not go with num_decoder_layers.")
@@ -196,7 +199,7 @@ class BertConfig(EncoderConfig):
     @property
     def default_pad_id(self) -> int:
         """Padding id in the released vocabularies of the family."""
-        return {"roberta": 1, "bart": 1, "gpt2": 50256}.get(self.model_type, 0)
+        return {"roberta": 1, "mpnet": 1, "bart": 1, "gpt2": 50256}.get(self.model_type, 0)
 
     def with_dropout(self, rate: float) -> Self:
         """A copy with another dropout rate wherever it has one."""

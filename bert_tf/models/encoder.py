@@ -123,10 +123,11 @@ class BertEncoder(Encoder):
         rows = TokenRows.of_mask(batch.mask) if drop_padding else None
         x = self.embeddings(batch.word_ids, batch.type_ids, rows=rows)
         bias = attention_bias(batch.mask, self.config.causal)
+        options = {"rows": rows, "relative_scores": self._relative_scores(batch.mask)}
         *lower, last = self._stack
         for block in lower:
-            x, _ = block(x, bias, rows=rows)
-        first, _ = last(x, bias[:, :, :1], rows=rows, first_only=True)
+            x, _ = block(x, bias, **options)
+        first, _ = last(x, bias[:, :, :1], first_only=True, **options)
         return self.pooler(self._finish(first))
 
     def embed(
@@ -157,6 +158,7 @@ class BertEncoder(Encoder):
           The result of `call`.
         """
         shape, bias = tf.shape(mask), attention_bias(mask, self.config.causal)
+        options = {"rows": rows, "relative_scores": self._relative_scores(mask)}
 
         def padded(x: tf.Tensor) -> tf.Tensor:
             x = x if rows is None else rows.pad(x)
@@ -167,7 +169,7 @@ class BertEncoder(Encoder):
         for index, block in enumerate(self._stack):
             first = 1 + index * SEEDS_PER_BLOCK
             seed = None if seeds is None else seeds[first : first + SEEDS_PER_BLOCK]
-            x, attended = rematerialization.apply(block, x, bias, seed, rows=rows)
+            x, attended = rematerialization.apply(block, x, bias, seed, **options)
             is_last = index == self.config.num_hidden_layers - 1
             outputs.append(padded(self._finish(x) if is_last else x))
             probabilities.append(attended)
@@ -191,6 +193,10 @@ class BertEncoder(Encoder):
             "attention_probs": probabilities,
             "input_mask": mask,
         }
+
+    def _relative_scores(self, mask: tf.Tensor) -> tf.Tensor | None:
+        """The argument of that name of all layers, for an int32 [batch, length] mask."""
+        return self.embeddings.relative_scores(mask.shape[1] or tf.shape(mask)[1])
 
     def _finish(self, x: tf.Tensor) -> tf.Tensor:
         """The output of the last layer, normalized if the model has a final norm."""

@@ -63,6 +63,19 @@ FAMILIES = {
             "pooler_dropout": 0.1,
         }
     ),
+    "mpnet": ModelFamily(  # Song et al. 2020, arXiv 2004.09297
+        {
+            "model_type": "mpnet",
+            "vocab_size": 30527,
+            "max_position_embeddings": 514,
+            "position_offset": 2,
+            "relative_positions": True,
+            "type_vocab_size": 0,
+            "layer_norm_eps": 1e-5,
+            "hidden_act": "gelu_erf",
+            "pooler_dropout": 0.1,
+        }
+    ),
     "distilbert": ModelFamily(  # Sanh et al. 2019, arXiv 1910.01108
         {
             "model_type": "distilbert",

@@ -86,6 +86,7 @@ def attend(
     mask_bias: tf.Tensor,
     dropout: float,
     seed: tf.Tensor | None,
+    relative_scores: tf.Tensor | None = None,
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """Scaled dot-product attention (Vaswani et al. 2017, section 3.2.1).
 
@@ -96,15 +97,18 @@ def attend(
       mask_bias: float32, broadcast to [batch, num_heads, length, other length].
       dropout: Dropout rate of the probabilities.
       seed: int32 scalar for dropout; None: no dropout.
+      relative_scores: float32, added like the bias, but with a gradient; None: nothing.
 
     Returns:
       The heads side by side [batch * length, num_heads * head size], and the probabilities.
     """
     heads, size = query.shape[1], query.shape[-1]
     scores = tf.matmul(query, key, transpose_b=True)
+    if relative_scores is not None:
+        scores += tf.cast(relative_scores * size**0.5, scores.dtype)
     rate, seed = (0.0, tf.constant(0)) if seed is None else (dropout, seed)
     probabilities, kept = fused_ops.masked_softmax(scores, mask_bias, size**-0.5, rate, seed)
-    if rate == 0 and flash_attention.applies(query, key):
+    if rate == 0 and relative_scores is None and flash_attention.applies(query, key):
         context = flash_attention.attend(query, key, value, mask_bias)
     else:
         context = tf.matmul(kept, value)
@@ -188,6 +192,7 @@ class SelfAttention(Attention):
         rows: TokenRows | None = None,
         first_only: bool = False,
         cache: KeyValueCache | None = None,
+        relative_scores: tf.Tensor | None = None,
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """Attends.
 
@@ -200,6 +205,7 @@ class SelfAttention(Attention):
             mask must not depend on the attending token.
           cache: Tokens before those of x; tokens attend to both. The mask bias is then
             [batch, 1, length, all tokens], and the tokens of x are added.
+          relative_scores: float32 [1, num_heads, length, length], added to the scores; None: none.
 
         Returns:
           The output without its bias, of the shape of x, and the attention probabilities
@@ -213,8 +219,12 @@ class SelfAttention(Attention):
         query, key, value = tf.unstack(tf.transpose(split, [2, 0, 3, 1, 4]))
         if cache is not None:
             key, value = cache.append(key, value)
-        query = query[:, :, :1] if first_only else query
-        context, probabilities = attend(query, key, value, mask_bias, self.dropout, seed)
+        if first_only:
+            query = query[:, :, :1]
+            relative_scores = None if relative_scores is None else relative_scores[:, :, :1]
+        context, probabilities = attend(
+            query, key, value, mask_bias, self.dropout, seed, relative_scores
+        )
         context = context if rows is None or first_only else rows.drop(context)
         return self.output_dense(context, add_bias=False), probabilities
 

@@ -14,6 +14,12 @@ from bert_tf.models.layers.dense import Dense
 from bert_tf.models.layers.normalization import LayerNorm
 
 
+# The row of RELATIVE_ROWS / 2 for each distance, the last for all larger ones (Raffel et al. 2020,
+# arXiv 1910.10683, section 2.1): one each below 8, then two for each doubling.
+_ROW_OF_DISTANCE = [n if n < 8 else 7 + (n * n // 64).bit_length() for n in range(92)]
+RELATIVE_ROWS = 32
+
+
 @serializable
 class Embeddings(Configured, Layer):
     """The sum of three embeddings, normalized, with dropout.
@@ -39,7 +45,10 @@ class Embeddings(Configured, Layer):
             )
 
     def members(self) -> Iterator[Weight | Layer]:
-        """Tables [vocab_size, positions or types, embedding width], norm, and projection."""
+        """Tables [vocab_size, positions or types, embedding width], norm, and projection.
+
+        A table of relative positions is [RELATIVE_ROWS, num_attention_heads].
+        """
         config = self.config
         for attribute, rows in (
             ("word", config.vocab_size),
@@ -49,6 +58,9 @@ class Embeddings(Configured, Layer):
             shape = (rows, config.embedding_width)
             if rows:
                 yield Weight(f"{attribute}_embeddings", shape, config.initializer_range, attribute)
+        if config.relative_positions:
+            shape = (RELATIVE_ROWS, config.num_attention_heads)
+            yield Weight("relative_positions", shape, config.initializer_range)
         yield from (part for part in (self.norm, self.projection) if part)
 
     def owner(self) -> "Embeddings":
@@ -123,6 +135,21 @@ class Embeddings(Configured, Layer):
         # Fails if the length exceeds the positions.
         table = tf.reshape(table[offset - 1 : offset + length], [length + 1, table.shape[1]])
         return tf.gather(tf.cast(table, tf.float32), number)
+
+    def relative_scores(self, length: tf.Tensor) -> tf.Tensor | None:
+        """Attention scores by distance, float32 [1, num_attention_heads, length, length].
+
+        They are added to those of every layer; None without `relative_positions`.
+        """
+        if not self.config.relative_positions:
+            return None
+        place = tf.range(length)
+        distance = place - place[:, tf.newaxis]
+        largest = len(_ROW_OF_DISTANCE) - 1
+        row = tf.gather(_ROW_OF_DISTANCE, tf.minimum(tf.abs(distance), largest))
+        row += tf.where(distance > 0, RELATIVE_ROWS // 2, 0)
+        scores = tf.gather(tf.convert_to_tensor(self.relative_positions), row)
+        return tf.cast(tf.transpose(scores, [2, 0, 1])[tf.newaxis], tf.float32)
 
     def compute_output_shape(self, input_shape: Shape) -> Shape:
         """The shape [batch * length, hidden_size] for [batch, length]."""

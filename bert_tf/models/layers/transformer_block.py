@@ -140,6 +140,7 @@ class TransformerBlock(Configured, Layer):
         rows: TokenRows | None = None,
         first_only: bool = False,
         cache: KeyValueCache | None = None,
+        relative_scores: tf.Tensor | None = None,
         mask: tf.Tensor | None = None,
     ) -> Any:
         """Applies the block; arguments and results as for `SelfAttention.call`.
@@ -152,7 +153,8 @@ class TransformerBlock(Configured, Layer):
             shape = tf.shape(x)
             mask = tf.ones(shape[:2]) if mask is None else mask
             bias = attention_bias(mask, self.config.causal)
-            output, _ = self.call(tf.reshape(x, [-1, x.shape[-1]]), bias, seed)
+            rows = tf.reshape(x, [-1, x.shape[-1]])
+            output, _ = self.call(rows, bias, seed, relative_scores=relative_scores)
             return tf.reshape(output, shape)
         assert mask_bias is not None
         seeds = [None] * 3 if seed is None else tf.unstack(seed)
@@ -164,6 +166,7 @@ class TransformerBlock(Configured, Layer):
             rows=rows,
             first_only=first_only,
             cache=cache,
+            relative_scores=relative_scores,
         )
         if first_only:
             length = tf.shape(mask_bias)[-1]

@@ -19,6 +19,7 @@ from bert_tf.weights.huggingface import (
     electra,
     gpt,
     keys,
+    mpnet,
     roberta,
     sentence_transformers,
 )
@@ -32,7 +33,7 @@ FAMILIES = {
     family.model_type: family
     for family in (
         *(bert.FAMILY, roberta.FAMILY, distilbert.FAMILY, albert.FAMILY, electra.FAMILY),
-        *(gpt.GPT, gpt.GPT2, bart.FAMILY),
+        *(mpnet.FAMILY, gpt.GPT, gpt.GPT2, bart.FAMILY),
     )
 }
 # Families with the weights of RoBERTa and another tokenizer.

@@ -55,6 +55,17 @@ def _positions(ids, offset):
     return np.cumsum(mask, 1) * mask + offset - 1
 
 
+def _scores_by_distance(encoder, length):
+    """Raffel et al. 2020, section 2.1: 32 rows, up to a distance of 128."""
+    if not encoder.config.relative_positions:
+        return 0.0
+    distance = np.arange(length) - np.arange(length)[:, None]
+    far = np.maximum(abs(distance), 8)
+    row = np.minimum(8 + np.floor(np.log(far / 8) / np.log(128 / 8) * 8 + 1e-9), 15).astype(int)
+    row = np.where(abs(distance) < 8, abs(distance), row) + 16 * (distance > 0)
+    return encoder.embeddings.relative_positions.numpy()[row].transpose(2, 0, 1)
+
+
 def _reference(encoder, batch, causal=False):
     """Section 3.1 of Vaswani et al. and section 3 of Devlin et al., written out."""
     config = encoder.config
@@ -78,6 +89,7 @@ def _reference(encoder, batch, causal=False):
             for part in np.split(_dense(x, block.attention.qkv), 3, -1)
         )
         scores = q @ k.transpose(0, 1, 3, 2) / math.sqrt(q.shape[-1])
+        scores += _scores_by_distance(encoder, length)
         context = _softmax(np.where(allowed, scores, -1e9)) @ v
         context = context.transpose(0, 2, 1, 3).reshape(x.shape)
         x = _norm(x + _dense(context, block.attention.output_dense), block.attention_norm)
@@ -98,6 +110,7 @@ OPTIONS = [
     {"embedding_norm": False},
     {"position_offset": 2},
     {"shared_layers": True},
+    {"relative_positions": True},
     {"type_vocab_size": 0},
     {"type_vocab_size": 3},
     {"pooler_act": None},
@@ -205,6 +218,20 @@ def test_positions_before_the_first_are_of_padding_only():
     traced = tf.function(encoder, input_signature=[[spec] * 3])
     with pytest.raises(tf.errors.InvalidArgumentError):
         traced([make_batch(length=11)[name] for name in MODEL_INPUTS])
+
+
+def test_distances_share_rows_as_in_mpnet():
+    encoder = BertEncoder(dataclasses.replace(CONFIG, relative_positions=True))
+    encoder.embeddings.relative_positions.assign(np.repeat(np.arange(32.0)[:, None], 2, 1))
+    found = encoder.embeddings.relative_scores(200)
+    assert found.shape == (1, 2, 200, 200)
+    np.testing.assert_allclose(found[0, 1], _scores_by_distance(encoder, 200)[1])
+    row = found[0, 0, 100].numpy()
+    first = {int(value): index - 100 for index, value in reversed(list(enumerate(row)))}
+    # The first distance after the token of each row, and the last before it.
+    later = [first[number] for number in range(17, 32)]
+    assert later == [1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 23, 32, 46, 64, 91]
+    assert row[100 - 90] == 14 and row[100 - 91] == 15 and row[100] == 0
 
 
 @pytest.mark.parametrize("drop_padding", [False, True])

@@ -39,6 +39,9 @@ OF_EVERY_CLASS = {
 PUBLISHED = {
     "Bert": BERT,
     "Roberta": BERT | {"pad_token_id": 1, "bos_token_id": 0, "eos_token_id": 2},
+    "MPNet": {key: BERT[key] for key in BERT if key not in ("type_vocab_size", "is_decoder")}
+    | {"relative_attention_num_buckets": 32, "pad_token_id": 1, "bos_token_id": 0,
+       "eos_token_id": 2, "max_position_embeddings": 42, "classifier_dropout": 0.1},
     "DistilBert": {
         "vocab_size": 90, "max_position_embeddings": 40, "sinusoidal_pos_embds": False,
         "n_layers": 2, "n_heads": 4, "dim": 32, "hidden_dim": 64, "dropout": 0.1,
@@ -93,7 +96,7 @@ INERT = {
     *("net_structure_type", "num_memory_blocks", "n_special", "predict_special_tokens"),
     *("reorder_and_upcast_attn", "eos_token_id"),
 }
-FOLLOWED_ALONE = {("Roberta", "pad_token_id"), ("Bart", "eos_token_id")}
+FOLLOWED_ALONE = {("Roberta", "pad_token_id"), ("MPNet", "pad_token_id"), ("Bart", "eos_token_id")}
 # Followed by what reads the head, or the settings of generation, and tested there.
 ELSEWHERE = {"architectures", "id2label", "problem_type", "forced_eos_token_id"}
 OF_A_SUMMARY = {"summary_type", "summary_use_proj", "summary_activation", "summary_proj_to_labels"}
