@@ -10,7 +10,7 @@ from bert_tf.models import rematerialization
 from bert_tf.models.base_encoder import Encoder
 from bert_tf.models.config import BertConfig
 from bert_tf.models.inputs import EncoderInputs
-from bert_tf.models.layers import Embeddings, LayerNorm, NoPooler, Pooler, TransformerBlock
+from bert_tf.models.layers import Embeddings, LayerNorm, NoPooler, Pooler, TransformerBlock, pooling
 from bert_tf.models.layers.attention import MASKED, KeyValueCache, TokenRows, attention_bias
 from bert_tf.models.layers.base import Layer, Shape, serializable
 
@@ -42,7 +42,9 @@ class BertEncoder(Encoder):
         self.final_norm = None
         if config.pre_norm:
             self.final_norm = LayerNorm(
-                config.hidden_size, config.layer_norm_eps, name="final_norm", dtype=policy
+                *(config.hidden_size, config.layer_norm_eps, 0.0, config.norm_bias),
+                name="final_norm",
+                dtype=policy,
             )
         self.embeddings = self.create_embeddings(policy)
         self.blocks = self.create_blocks(policy)
@@ -75,7 +77,7 @@ class BertEncoder(Encoder):
     def create_blocks(self, policy: keras.DTypePolicy) -> list[TransformerBlock]:
         """Creates `blocks`."""
         return [
-            TransformerBlock(self.config, name=f"block_{index}", dtype=policy)
+            TransformerBlock(self.config, index, name=f"block_{index}", dtype=policy)
             for index in range(self.config.num_blocks)
         ]
 
@@ -117,7 +119,7 @@ class BertEncoder(Encoder):
 
         The last layer computes the first token only.
         """
-        if self.config.pools_last:
+        if self.config.pools_last or self.config.pool_mean:
             return super().pooled(inputs, drop_padding)
         batch = self.batch_of(inputs)
         rows = TokenRows.of_mask(batch.mask) if drop_padding else None
@@ -250,7 +252,12 @@ class BertEncoder(Encoder):
     def pool(
         self, sequence: tf.Tensor, mask: tf.Tensor, seed: tf.Tensor | None = None
     ) -> tf.Tensor:
-        """The vector of each sequence: the first token's, or the last one's (`pools_last`)."""
+        """The vector of each sequence: the first token's, the last one's, or the mean of all.
+
+        See `pools_last` and `pool_mean` of the configuration.
+        """
+        if self.config.pool_mean:
+            return self.pooler(tf.cast(pooling.mean(sequence, mask), sequence.dtype), seed=seed)
         if not self.config.pools_last:
             return self.pooler(sequence[:, 0], seed=seed)
         positions = tf.range(tf.shape(mask)[1]) * tf.cast(mask > 0, tf.int32)

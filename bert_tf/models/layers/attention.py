@@ -3,6 +3,7 @@
 from typing import Any, NamedTuple, Self
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 from bert_tf.models import flash_attention, fused_ops
@@ -60,6 +61,29 @@ class TokenRows(NamedTuple):
     def pad(self, x: tf.Tensor) -> tf.Tensor:
         """Expands rows [rows, width] to [batch * length, width]; padding has arbitrary values."""
         return tf.gather(x, self.rows)
+
+
+def rotated(qkv: tf.Tensor, theta: float) -> tf.Tensor:
+    """Queries and keys rotated by their positions (Su et al. 2021, arXiv 2104.09864).
+
+    Dimension i and i + size / 2 of a head are a point in the plane, whose angle is the position
+    times theta^(-2i / size). All is computed in float32.
+
+    Args:
+      qkv: [batch, length, 3, heads, size], of queries, keys and values.
+      theta: The base.
+
+    Returns:
+      The same, with values unchanged.
+    """
+    size = qkv.shape[-1]
+    speed = np.float32(theta) ** (-np.arange(0, size, 2, dtype=np.float32) / size)
+    angle = tf.range(tf.shape(qkv)[1])[:, tf.newaxis, tf.newaxis, tf.newaxis]
+    angle = tf.cast(angle, tf.float32) * speed
+    cos, sin = tf.cos(angle), tf.sin(angle)
+    x, y = tf.split(tf.cast(qkv[:, :, :2], tf.float32), 2, -1)
+    turned = tf.concat([x * cos - y * sin, y * cos + x * sin], -1)
+    return tf.concat([tf.cast(turned, qkv.dtype), qkv[:, :, 2:]], 2)
 
 
 class KeyValueCache:
@@ -125,6 +149,9 @@ class Attention(Layer):
       dropout: Dropout rate of the attention probabilities.
       initializer_range: Standard deviation of the initial kernels.
       output_range: That of the output projection; None: the same.
+      use_bias: Whether the projections have biases.
+      rope_theta: Base of rotary positions (`rotated`); None: none.
+      window: Tokens see those at this distance or nearer; None: all.
     """
 
     def __init__(
@@ -134,12 +161,16 @@ class Attention(Layer):
         dropout: float = 0.1,
         initializer_range: float = 0.02,
         output_range: float | None = None,
+        use_bias: bool = True,
+        rope_theta: float | None = None,
+        window: int | None = None,
         **kwargs,
     ):
         super().__init__((None, hidden_size), **kwargs)
         self.hidden_size, self.num_heads = hidden_size, num_heads
         self.dropout, self.initializer_range = dropout, initializer_range
-        self.output_range = output_range
+        self.output_range, self.use_bias = output_range, use_bias
+        self.rope_theta, self.window = rope_theta, window
         self.create_projections()
 
     def create_projections(self) -> None:
@@ -149,7 +180,9 @@ class Attention(Layer):
     def projection(self, name: str, units: int, deviation: float | None = None) -> Dense:
         """A linear map from the vectors of tokens; the deviation is that of its initial kernel."""
         deviation = deviation or self.initializer_range
-        return Dense(self.hidden_size, units, deviation, name=name, dtype=self.dtype_policy)
+        return Dense(
+            *(self.hidden_size, units, deviation, self.use_bias), name=name, dtype=self.dtype_policy
+        )
 
     def flops(self, length: int) -> int:
         """Floating-point operations of the products for one sequence, without the softmax."""
@@ -216,7 +249,13 @@ class SelfAttention(Attention):
         length, width = tf.shape(mask_bias)[-1 if cache is None else -2], self.hidden_size
         size = width // self.num_heads
         split = tf.reshape(qkv, [-1, length, 3, self.num_heads, size])
+        if self.rope_theta is not None:
+            split = rotated(split, self.rope_theta)
         query, key, value = tf.unstack(tf.transpose(split, [2, 0, 3, 1, 4]))
+        if self.window is not None:
+            place = tf.range(length)
+            near = tf.abs(place - place[:, tf.newaxis]) <= self.window
+            mask_bias += tf.where(near[:1] if first_only else near, 0.0, MASKED)
         if cache is not None:
             key, value = cache.append(key, value)
         if first_only:

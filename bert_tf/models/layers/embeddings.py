@@ -13,7 +13,6 @@ from bert_tf.models.layers.base import Configured, Layer, Shape, Weight, seriali
 from bert_tf.models.layers.dense import Dense
 from bert_tf.models.layers.normalization import LayerNorm
 
-
 # The row of RELATIVE_ROWS / 2 for each distance, the last for all larger ones (Raffel et al. 2020,
 # arXiv 1910.10683, section 2.1): one each below 8, then two for each doubling.
 _ROW_OF_DISTANCE = [n if n < 8 else 7 + (n * n // 64).bit_length() for n in range(92)]
@@ -37,7 +36,9 @@ class Embeddings(Configured, Layer):
         self.norm = self.projection = None
         if config.embedding_norm:
             self.norm = LayerNorm(
-                width, config.layer_norm_eps, config.hidden_dropout_prob, name="norm", dtype=policy
+                *(width, config.layer_norm_eps, config.hidden_dropout_prob, config.norm_bias),
+                name="norm",
+                dtype=policy,
             )
         if config.embedding_size is not None:
             self.projection = Dense(
@@ -52,7 +53,7 @@ class Embeddings(Configured, Layer):
         config = self.config
         for attribute, rows in (
             ("word", config.vocab_size),
-            ("position", config.max_position_embeddings),
+            ("position", 0 if config.rope_theta else config.max_position_embeddings),
             ("token_type", config.type_vocab_size),
         ):
             shape = (rows, config.embedding_width)
@@ -101,7 +102,9 @@ class Embeddings(Configured, Layer):
         # Looked up in float32, so that the gradient of a table is summed in float32.
         owner = self.owner()
         total = tf.cast(tf.gather(tf.convert_to_tensor(owner.word), word_ids), tf.float32)
-        if positions is None:
+        if config.rope_theta:
+            pass  # attention has the positions
+        elif positions is None:
             total += owner.position_vectors(word_ids if counted_ids is None else counted_ids)
         else:
             total += tf.cast(tf.gather(tf.convert_to_tensor(owner.position), positions), tf.float32)

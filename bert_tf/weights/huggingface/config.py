@@ -19,6 +19,7 @@ from bert_tf.weights.huggingface import (
     electra,
     gpt,
     keys,
+    modernbert,
     mpnet,
     roberta,
     sentence_transformers,
@@ -33,7 +34,7 @@ FAMILIES = {
     family.model_type: family
     for family in (
         *(bert.FAMILY, roberta.FAMILY, distilbert.FAMILY, albert.FAMILY, electra.FAMILY),
-        *(mpnet.FAMILY, gpt.GPT, gpt.GPT2, bart.FAMILY),
+        *(mpnet.FAMILY, modernbert.FAMILY, gpt.GPT, gpt.GPT2, bart.FAMILY),
     )
 }
 # Families with the weights of RoBERTa and another tokenizer.

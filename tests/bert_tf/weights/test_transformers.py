@@ -194,6 +194,15 @@ RELATIVES = {
          "intermediate_size": 80, "hidden_act": "relu", "max_position_embeddings": 300,
          "pad_token_id": 1, "layer_norm_eps": 1e-5},
     ),
+    "ModernBert": (
+        {"hidden_size": 32, "num_hidden_layers": 5, "num_attention_heads": 4,
+         "intermediate_size": 72, "max_position_embeddings": 300},
+        {"hidden_size": 48, "num_hidden_layers": 4, "num_attention_heads": 3,
+         "intermediate_size": 80, "max_position_embeddings": 300, "local_attention": 32,
+         "global_attn_every_n_layers": 2, "global_rope_theta": 5000.0, "local_rope_theta": 300.0,
+         "classifier_pooling": "mean", "hidden_activation": "relu",
+         "classifier_activation": "relu"},
+    ),
     "OpenAIGPT": (
         {"n_embd": 32, "n_layer": 3, "n_head": 4, "n_positions": 40},
         {"n_embd": 48, "n_layer": 2, "n_head": 3, "n_positions": 40, "afn": "relu"},
@@ -226,6 +235,7 @@ LACKING = {
     "Albert": _NOT_OF_BERT,
     "Electra": _NOT_OF_BERT,
     "MPNet": ["ForPreTraining", *_NOT_OF_BERT],
+    "ModernBert": ["ForPreTraining", *_NOT_OF_BERT],
     "OpenAIGPT": [*_NOT_OF_GPT, "ForTokenClassification", "ForQuestionAnswering"],
     "GPT2": [*_NOT_OF_GPT, "ForSequenceClassification"],
     "Bart": [

@@ -1,0 +1,194 @@
+"""ModernBERT in transformers; Ettin and mmBERT have the same architecture."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from bert_tf.models.config import BertConfig
+from bert_tf.models.families import FAMILIES
+from bert_tf.weights.bundle import MASKED_LM, NEXT_SENTENCE
+from bert_tf.weights.huggingface.family import Architecture, Family, whole
+from pipelines.common.errors import InputError
+
+_LAYER = "{prefix}layers.{i}"
+_WORDS = "{prefix}embeddings.tok_embeddings.weight"
+_NAMES = {
+    "encoder/embeddings/word_embeddings": _WORDS,
+    "encoder/embeddings/norm": "{prefix}embeddings.norm",
+    "encoder/block_{i}/attention_norm": f"{_LAYER}.attn_norm",
+    "encoder/block_{i}/attention/qkv": f"{_LAYER}.attn.Wqkv",
+    "encoder/block_{i}/attention/output": f"{_LAYER}.attn.Wo",
+    "encoder/block_{i}/output_norm": f"{_LAYER}.mlp_norm",
+    "encoder/block_{i}/feed_forward/intermediate": f"{_LAYER}.mlp.Wi",
+    "encoder/block_{i}/feed_forward/output": f"{_LAYER}.mlp.Wo",
+    "encoder/final_norm": "{prefix}final_norm",
+}
+_MASKED_LM_NAMES = {
+    "masked_lm/transform": "head.dense",
+    "masked_lm/norm": "head.norm",
+    "masked_lm/output_bias": "decoder.bias",
+}
+_HEAD = Architecture(
+    lacks=(MASKED_LM, NEXT_SENTENCE),
+    names={
+        "heads/{head}/transform/dense": "head.dense",
+        "heads/{head}/transform/norm": "head.norm",
+    },
+)
+_FIXED = (
+    *("type_vocab_size", "gated", "linear_bias", "norm_bias", "pre_norm", "first_norm"),
+    *("pooler_act", "head_transform", "transform_bias"),
+)
+_FULL, _SLIDING = "full_attention", "sliding_attention"
+# By the names of old configurations: the default, our option, and the layers in new ones.
+_THETAS = {
+    "global_rope_theta": (160_000.0, "rope_theta", _FULL),
+    "local_rope_theta": (10_000.0, "local_rope_theta", _SLIDING),
+}
+_EVERY = "global_attn_every_n_layers"
+
+
+def _to_options(values: Mapping[str, Any]) -> dict[str, Any]:
+    activation, pooling = values["hidden_activation"], values.get("classifier_pooling", "cls")
+    if values.get("classifier_activation", "gelu") != activation:
+        raise InputError(
+            f"classifier_activation is {values.get('classifier_activation', 'gelu')!r}, but "
+            f"hidden_activation {activation!r}; heads have the same one here."
+        )
+    if pooling not in ("cls", "mean"):
+        raise InputError(f"classifier_pooling is {pooling!r}; known are cls, mean.")
+    thetas = {ours: _theta(values, name) for name, (_, ours, _) in _THETAS.items()}
+    return {**thetas, "global_every": _global_every(values), "pool_mean": pooling == "mean"}
+
+
+def _theta(values: Mapping[str, Any], name: str) -> float:
+    """The base of rotary positions of one type of layers, stated in either form."""
+    default, _, layers = _THETAS[name]
+    every = values.get("rope_parameters") or {}
+    stated = (every.get(layers) or {}) if isinstance(every, dict) else None
+    if not isinstance(stated, dict) or every.keys() - {_FULL, _SLIDING}:
+        raise InputError(
+            f"rope_parameters is {every!r}; it must have {_FULL} and {_SLIDING}, and for each "
+            "rope_type and rope_theta."
+        )
+    kind, other = stated.get("rope_type", "default"), stated.keys() - {"rope_type", "rope_theta"}
+    if kind != "default" or other:
+        what = f"{sorted(other)[0]}" if other else f"the rope_type {kind!r}"
+        raise InputError(f"rope_parameters: {layers} has {what}, which is not supported.")
+    found = stated.get("rope_theta", values.get(name, default))
+    if values.get(name, found) != found:
+        raise InputError(
+            f"{name} is {values[name]!r}, but rope_parameters has {found!r} for {layers}; remove "
+            "one of them."
+        )
+    return found
+
+
+def _global_every(values: Mapping[str, Any]) -> int:
+    """The period of the global layers, stated in either form."""
+    depth, types = whole(values, "num_hidden_layers"), values.get("layer_types")
+    stated = whole(values, _EVERY, None if types else 3) if _EVERY in values or not types else None
+    if types is None:
+        return stated or 0
+    found = stated or next((i for i in range(1, depth) if types[i : i + 1] == [_FULL]), depth)
+    if types != _types(depth, found):
+        reason = f"{_EVERY} is {stated}" if stated else f"only one {_FULL} in every n is supported"
+        raise InputError(f"layer_types is {types!r}, but {reason}, from the first layer on.")
+    return found
+
+
+def _types(depth: int, every: int) -> list[str]:
+    return [_SLIDING if index % every else _FULL for index in range(depth)]
+
+
+def _to_keys(config: BertConfig) -> dict[str, Any]:
+    if not config.rope_theta or not config.local_attention:
+        raise InputError(
+            "Hugging Face's ModernBERT has rotary positions and local attention, but this model "
+            "has no rope_theta or no local_attention; write it as bert_tf."
+        )
+    # In the old form, which all versions read.
+    return {
+        "global_rope_theta": config.rope_theta,
+        "local_rope_theta": config.local_rope_theta or config.rope_theta,
+        _EVERY: config.global_every,
+        "classifier_pooling": "mean" if config.pool_mean else "cls",
+        "classifier_dropout": config.task_dropout,
+        "mlp_dropout": config.hidden_dropout_prob,
+        "tie_word_embeddings": True,
+        **dict.fromkeys(["cls_token_id", "sep_token_id", "bos_token_id", "eos_token_id"]),
+        "pad_token_id": None,  # that of the class may be outside the vocabulary
+    }
+
+
+FAMILY = Family(
+    model_type="modernbert",
+    title="ModernBERT",
+    class_name="ModernBert",
+    prefix="model.",
+    names=_NAMES,
+    tied={"decoder.weight": _WORDS},
+    pretraining=(
+        Architecture(
+            "ModernBertForMaskedLM",
+            needs=(MASKED_LM,),
+            lacks=(NEXT_SENTENCE,),
+            names=_MASKED_LM_NAMES,
+            only={"decoder_bias": (True,)},
+        ),
+        Architecture("ModernBertModel", lacks=(MASKED_LM, NEXT_SENTENCE)),
+    ),
+    pooled_head=_HEAD,
+    token_head=_HEAD,
+    heads={
+        "QuestionAnswering": Architecture(head="classifier", lacks=_HEAD.lacks, names=_HEAD.names)
+    },
+    keys={
+        "vocab_size": "vocab_size",
+        "hidden_size": "hidden_size",
+        "intermediate_size": "intermediate_size",
+        "num_hidden_layers": "num_hidden_layers",
+        "num_attention_heads": "num_attention_heads",
+        "hidden_activation": "hidden_act",
+        "max_position_embeddings": "max_position_embeddings",
+        "initializer_range": "initializer_range",
+        "norm_eps": "layer_norm_eps",
+        "embedding_dropout": "hidden_dropout_prob",
+        "attention_dropout": "attention_probs_dropout_prob",
+        "classifier_dropout": "head_dropout",
+        "local_attention": "local_attention",
+    },
+    further_keys=frozenset([*_THETAS, _EVERY, "rope_parameters", "layer_types"])
+    | {"classifier_pooling", "classifier_activation"},
+    harmless=frozenset(
+        """
+        cls_token_id decoder_bias deterministic_flash_attn initializer_cutoff_factor layer_norm_eps
+        mlp_dropout reference_compile repad_logits_with_grad sparse_pred_ignore_index
+        sparse_prediction
+        """.split()
+    ),
+    only={
+        **dict.fromkeys(["norm_bias", "attention_bias", "mlp_bias", "classifier_bias"], (False,)),
+        "rope_scaling": (),
+    },
+    defaults={
+        "vocab_size": 50368,
+        "intermediate_size": 1152,
+        "num_hidden_layers": 22,
+        "hidden_activation": "gelu",
+        "max_position_embeddings": 8192,
+        "norm_eps": 1e-5,
+        "embedding_dropout": 0.0,
+        "attention_dropout": 0.0,
+        "classifier_dropout": 0.0,
+        "local_attention": 128,
+    },
+    fixed={name: FAMILIES["modernbert"].values[name] for name in _FIXED},
+    options=frozenset(["rope_theta", "local_rope_theta", "global_every", "pool_mean"]),
+    to_options=_to_options,
+    to_keys=_to_keys,
+    token_keys={
+        **{"pad_token_id": "pad", "bos_token_id": "start", "eos_token_id": "separator"},
+        **{"cls_token_id": "start", "sep_token_id": "separator"},
+    },
+    tokenizer="byte_bpe",
+)
