@@ -117,9 +117,11 @@ class BertConfig(EncoderConfig):
             for other in ("causal", "num_decoder_layers", "generator_size"):
                 if getattr(self, name) and getattr(self, other):
                     raise InputError(f"{name} does not go with {other}.")
-        if local and (self.local_attention % 2 or self.shared_layers):
-            reason = "does not go with shared_layers" if self.shared_layers else "must be even"
-            raise InputError(f"local_attention is {self.local_attention}; it {reason}.")
+        if local and self.local_attention % 2:
+            raise InputError(f"local_attention is {self.local_attention}; it must be even.")
+        for other in ("shared_layers", "relative_positions"):
+            if local and getattr(self, other):
+                raise InputError(f"local_attention does not go with {other}.")
         if (self.global_every > 1 or self.local_rope_theta) and not local:
             raise InputError(
                 "global_every and local_rope_theta are for layers with local_attention."

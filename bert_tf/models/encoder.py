@@ -270,5 +270,4 @@ class BertEncoder(Encoder):
 
     def attention_shapes(self, batch: int | None, length: int | None) -> list[Shape]:
         """The shape of the attention probabilities of each layer."""
-        shape = (batch, self.config.num_attention_heads, length, length)
-        return [shape] * self.config.num_hidden_layers
+        return [block.attention.probabilities_shape(batch, length) for block in self._stack]

@@ -53,7 +53,7 @@ class Dense(Layer, keras.layers.Dense):
         )
         self.inputs, self.initializer_range = inputs, initializer_range
         if not use_bias:
-            self.bias = np.zeros(units, np.float32)
+            self.bias: Any = np.zeros(units, np.float32)
         # Keras would check it at every call, and rejects the dict that heads take.
         self.input_spec = None
         self.supports_masking = False

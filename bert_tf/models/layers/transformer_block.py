@@ -97,6 +97,7 @@ class TransformerBlock(Configured, Layer):
     """
 
     config: BertConfig
+    attention_norm: Any  # None: there is none
 
     def __init__(self, config: BertConfig, index: int = 0, **kwargs):
         super().__init__((None, config.hidden_size), **kwargs)

@@ -48,11 +48,12 @@ _EVERY = "global_attn_every_n_layers"
 
 
 def _to_options(values: Mapping[str, Any]) -> dict[str, Any]:
-    activation, pooling = values["hidden_activation"], values.get("classifier_pooling", "cls")
-    if values.get("classifier_activation", "gelu") != activation:
+    activation, of_heads = values["hidden_activation"], values["classifier_activation"]
+    pooling = values.get("classifier_pooling", "cls")
+    if of_heads != activation:
         raise InputError(
-            f"classifier_activation is {values.get('classifier_activation', 'gelu')!r}, but "
-            f"hidden_activation {activation!r}; heads have the same one here."
+            f"classifier_activation is {of_heads!r}, but hidden_activation {activation!r}; heads "
+            "have the same one here."
         )
     if pooling not in ("cls", "mean"):
         raise InputError(f"classifier_pooling is {pooling!r}; known are cls, mean.")
@@ -149,6 +150,7 @@ FAMILY = Family(
         "num_hidden_layers": "num_hidden_layers",
         "num_attention_heads": "num_attention_heads",
         "hidden_activation": "hidden_act",
+        "classifier_activation": "hidden_act",
         "max_position_embeddings": "max_position_embeddings",
         "initializer_range": "initializer_range",
         "norm_eps": "layer_norm_eps",
@@ -158,7 +160,7 @@ FAMILY = Family(
         "local_attention": "local_attention",
     },
     further_keys=frozenset([*_THETAS, _EVERY, "rope_parameters", "layer_types"])
-    | {"classifier_pooling", "classifier_activation"},
+    | {"classifier_pooling"},
     harmless=frozenset(
         """
         cls_token_id decoder_bias deterministic_flash_attn initializer_cutoff_factor layer_norm_eps
@@ -175,6 +177,7 @@ FAMILY = Family(
         "intermediate_size": 1152,
         "num_hidden_layers": 22,
         "hidden_activation": "gelu",
+        "classifier_activation": "gelu",
         "max_position_embeddings": 8192,
         "norm_eps": 1e-5,
         "embedding_dropout": 0.0,

@@ -37,7 +37,7 @@ FAMILY = dataclasses.replace(
     title="MPNet",
     class_name="MPNet",
     prefix="mpnet.",
-    names=roberta.FAMILY.names | _NAMES,
+    names={**roberta.FAMILY.names, **_NAMES},
     pretraining=(
         Architecture("MPNetForMaskedLM", needs=(MASKED_LM,), lacks=(POOLER, NEXT_SENTENCE)),
         Architecture("MPNetModel", lacks=(MASKED_LM, NEXT_SENTENCE)),
