@@ -10,7 +10,7 @@ from bert_tf.models.field_checks import Count, Flag, Positive, Rate, Size, whole
 from pipelines.common.errors import InputError
 
 _Layers = Annotated[int, whole(most=10_000)]  # a larger number is a mistake
-ACTIVATIONS = ("gelu", "gelu_tanh", "gelu_erf", "relu", "tanh")
+ACTIVATIONS = ("gelu", "gelu_tanh", "gelu_erf", "relu", "silu", "tanh")
 # Keys of released configurations that do not affect the encoder.
 _FOREIGN_KEYS = frozenset(
     """

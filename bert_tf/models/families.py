@@ -132,6 +132,19 @@ FAMILIES = {
             "large": Size(28, 1024, changes={"intermediate_size": 2624}),
         },
     ),
+    "nomic_bert": ModelFamily(  # Nussbaum et al. 2024, arXiv 2402.01613
+        {
+            "model_type": "nomic_bert",
+            "vocab_size": 30528,
+            "max_position_embeddings": 2048,
+            "rope_theta": 1000.0,
+            "gated": True,
+            "hidden_act": "silu",
+            "linear_bias": False,
+            "hidden_dropout_prob": 0.0,
+            "attention_probs_dropout_prob": 0.0,
+        }
+    ),
     "openai-gpt": ModelFamily(_GPT | {"model_type": "openai-gpt", "vocab_size": 40478}),
     "gpt2": ModelFamily(  # Radford et al. 2019
         _GPT

@@ -21,6 +21,7 @@ from bert_tf.weights.huggingface import (
     keys,
     modernbert,
     mpnet,
+    nomic_bert,
     roberta,
     sentence_transformers,
 )
@@ -34,7 +35,7 @@ FAMILIES = {
     family.model_type: family
     for family in (
         *(bert.FAMILY, roberta.FAMILY, distilbert.FAMILY, albert.FAMILY, electra.FAMILY),
-        *(mpnet.FAMILY, modernbert.FAMILY, gpt.GPT, gpt.GPT2, bart.FAMILY),
+        *(mpnet.FAMILY, modernbert.FAMILY, nomic_bert.FAMILY, gpt.GPT, gpt.GPT2, bart.FAMILY),
     )
 }
 # Families with the weights of RoBERTa and another tokenizer.
@@ -50,6 +51,7 @@ _ACTIVATIONS = {
     "gelu_fast": "gelu",
     "gelu_pytorch_tanh": "gelu",
     "relu": "relu",
+    "silu": "silu",
     "tanh": "tanh",
 }
 # Activations of the score of a pair, as sentence-transformers names them.

@@ -61,27 +61,34 @@ def _to_options(values: Mapping[str, Any]) -> dict[str, Any]:
     return {**thetas, "global_every": _global_every(values), "pool_mean": pooling == "mean"}
 
 
+def theta_of(stated: Any, place: str) -> float | None:
+    """The base in one set of rotary parameters; None if it is not stated.
+
+    Raises:
+      InputError: They are others than a base, or no dict; `place` is their name.
+    """
+    if not isinstance(stated, dict):
+        raise InputError(f"{place} is {stated!r}; it must have rope_type and rope_theta.")
+    if stated.get("rope_type", "default") != "default":
+        raise InputError(f"{place}: the rope_type is {stated['rope_type']!r}, not 'default'.")
+    if other := sorted(stated.keys() - {"rope_type", "rope_theta"}):
+        raise InputError(f"{place}: has {', '.join(other)}, which is not supported.")
+    return stated.get("rope_theta")
+
+
 def _theta(values: Mapping[str, Any], name: str) -> float:
     """The base of rotary positions of one type of layers, stated in either form."""
     default, _, layers = _THETAS[name]
-    every = values.get("rope_parameters") or {}
-    stated = (every.get(layers) or {}) if isinstance(every, dict) else None
-    if not isinstance(stated, dict) or every.keys() - {_FULL, _SLIDING}:
-        raise InputError(
-            f"rope_parameters is {every!r}; it must have {_FULL} and {_SLIDING}, and for each "
-            "rope_type and rope_theta."
-        )
-    kind, other = stated.get("rope_type", "default"), stated.keys() - {"rope_type", "rope_theta"}
-    if kind != "default" or other:
-        what = f"{sorted(other)[0]}" if other else f"the rope_type {kind!r}"
-        raise InputError(f"rope_parameters: {layers} has {what}, which is not supported.")
-    found = stated.get("rope_theta", values.get(name, default))
-    if values.get(name, found) != found:
+    every = values.get("rope_parameters", {})
+    if not isinstance(every, dict) or every.keys() - {_FULL, _SLIDING}:
+        raise InputError(f"rope_parameters is {every!r}; its keys must be {_FULL} and {_SLIDING}.")
+    found = theta_of(every.get(layers) or {}, f"rope_parameters: {layers}")
+    if found is not None and values.get(name, found) != found:
         raise InputError(
             f"{name} is {values[name]!r}, but rope_parameters has {found!r} for {layers}; remove "
             "one of them."
         )
-    return found
+    return values.get(name, default) if found is None else found
 
 
 def _global_every(values: Mapping[str, Any]) -> int:

@@ -1,4 +1,4 @@
-"""Exports of models whose attention, biases and norms are not BERT's: MPNet and ModernBERT."""
+"""Exports of models whose attention, biases and norms are not those of BERT."""
 
 import dataclasses
 
@@ -18,7 +18,11 @@ from tests.bert_tf.exported import TEXTS
 
 pytestmark = pytest.mark.more
 
-CHANGES = {"mpnet": {}, "modernbert": {"local_attention": 8, "pool_mean": True}}
+CHANGES = {
+    "mpnet": {},
+    "modernbert": {"local_attention": 8, "pool_mean": True},
+    "nomic_bert": {},
+}
 KINDS = {"mood": "classification", "tags": "tagging"}
 
 

@@ -62,6 +62,9 @@ PUBLISHED = {
         "sparse_pred_ignore_index": -100, "tie_word_embeddings": True, "rope_scaling": None,
         "reference_compile": None, "repad_logits_with_grad": False,
     },
+    "NomicBert": {key: BERT[key] for key in BERT if key != "is_decoder"}
+    | {"hidden_act": "silu", "head_dim": 8,
+       "rope_parameters": {"rope_type": "default", "rope_theta": 1000.0}},
     "DistilBert": {
         "vocab_size": 90, "max_position_embeddings": 40, "sinusoidal_pos_embds": False,
         "n_layers": 2, "n_heads": 4, "dim": 32, "hidden_dim": 64, "dropout": 0.1,
@@ -127,7 +130,7 @@ OF_A_SUMMARY = {"summary_type", "summary_use_proj", "summary_activation", "summa
 
 
 def of(name, architecture):
-    family = {"OpenAIGPT": "openai-gpt"}.get(name, name.lower())
+    family = {"OpenAIGPT": "openai-gpt", "NomicBert": "nomic_bert"}.get(name, name.lower())
     return OF_EVERY_CLASS | PUBLISHED[name] | {
         "model_type": family, "architectures": [architecture]
     }  # fmt: skip
@@ -196,12 +199,12 @@ def test_a_key_that_nobody_knows_is_named(name, caplog):
         (
             "ModernBert",
             {"rope_parameters": {"full_attention": {"rope_type": "yarn"}}},
-            "rope_parameters: full_attention has the rope_type 'yarn', which is not",
+            "rope_parameters: full_attention: the rope_type is 'yarn', not 'default'",
         ),
         (
             "ModernBert",
             {"rope_parameters": {"full_attention": {"factor": 2.0}}},
-            "rope_parameters: full_attention has factor, which is not supported",
+            "rope_parameters: full_attention: has factor, which is not supported",
         ),
         ("ModernBert", {"layer_types": MODERN_LAYERS[1:]}, "layer_types is "),
         ("ModernBert", {"classifier_activation": "relu"}, "classifier_activation is 'relu', but"),

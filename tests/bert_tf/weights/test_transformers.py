@@ -203,6 +203,13 @@ RELATIVES = {
          "classifier_pooling": "mean", "hidden_activation": "relu",
          "classifier_activation": "relu"},
     ),
+    "NomicBert": (
+        {"hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4,
+         "intermediate_size": 72},
+        {"hidden_size": 48, "num_hidden_layers": 2, "num_attention_heads": 3,
+         "intermediate_size": 80, "hidden_act": "gelu", "layer_norm_eps": 1e-5,
+         "rope_parameters": {"rope_type": "default", "rope_theta": 50.0}},
+    ),
     "OpenAIGPT": (
         {"n_embd": 32, "n_layer": 3, "n_head": 4, "n_positions": 40},
         {"n_embd": 48, "n_layer": 2, "n_head": 3, "n_positions": 40, "afn": "relu"},
@@ -236,6 +243,7 @@ LACKING = {
     "Electra": _NOT_OF_BERT,
     "MPNet": ["ForPreTraining", *_NOT_OF_BERT],
     "ModernBert": ["ForPreTraining", *_NOT_OF_BERT],
+    "NomicBert": ["ForPreTraining", "ForQuestionAnswering", "ForMultipleChoice", *_NOT_OF_BERT],
     "OpenAIGPT": [*_NOT_OF_GPT, "ForTokenClassification", "ForQuestionAnswering"],
     "GPT2": [*_NOT_OF_GPT, "ForSequenceClassification"],
     "Bart": [

