@@ -35,11 +35,6 @@ def _gelu_slope(x: tf.Tensor, approximate: bool) -> tf.Tensor:
     return 0.5 * (1.0 + tf.math.erf(x * math.sqrt(0.5))) + x * density
 
 
-def _silu(x: tf.Tensor) -> tf.Tensor:
-    """x * sigmoid(x), in operations that all runtimes have."""
-    return x * tf.sigmoid(x)
-
-
 _ACTIVATIONS: dict[str, tuple[Activation, Activation]] = {
     "gelu": (
         functools.partial(_gelu, approximate=True),
@@ -50,7 +45,10 @@ _ACTIVATIONS: dict[str, tuple[Activation, Activation]] = {
         functools.partial(_gelu_slope, approximate=False),
     ),
     "relu": (tf.nn.relu, lambda x: tf.cast(x > 0, tf.float32)),
-    "silu": (_silu, lambda x: tf.sigmoid(x) * (1.0 + x * (1.0 - tf.sigmoid(x)))),
+    "silu": (
+        lambda x: x * tf.sigmoid(x),
+        lambda x: tf.sigmoid(x) * (1.0 + x * (1.0 - tf.sigmoid(x))),
+    ),
     "tanh": (tf.tanh, lambda x: 1.0 - tf.square(tf.tanh(x))),
 }
 _ACTIVATIONS["gelu_tanh"] = _ACTIVATIONS["gelu"]

@@ -111,25 +111,23 @@ class BertConfig(EncoderConfig):
             )
 
     def _check_positions(self) -> None:
-        """Checks the options of relatives that have other positions or attention than BERT."""
-        local = self.local_attention > 0
-        for name in ("relative_positions", "rope_theta", "local_attention", "gated"):
-            for other in ("causal", "num_decoder_layers", "generator_size"):
+        """Checks the options of positions, windows and gates."""
+        everywhere = ("causal", "num_decoder_layers", "generator_size")
+        for name, others in {
+            "relative_positions": everywhere,
+            "gated": everywhere,
+            "rope_theta": (*everywhere, "position_offset"),
+            "local_attention": (*everywhere, "shared_layers", "relative_positions"),
+        }.items():
+            for other in others:
                 if getattr(self, name) and getattr(self, other):
                     raise InputError(f"{name} does not go with {other}.")
-        if local and self.local_attention % 2:
+        if self.local_attention % 2:
             raise InputError(f"local_attention is {self.local_attention}; it must be even.")
-        for other in ("shared_layers", "relative_positions"):
-            if local and getattr(self, other):
-                raise InputError(f"local_attention does not go with {other}.")
-        if (self.global_every > 1 or self.local_rope_theta) and not local:
-            raise InputError(
-                "global_every and local_rope_theta are for layers with local_attention."
-            )
-        size = self.hidden_size // self.num_attention_heads
-        if self.rope_theta and (size % 2 or self.position_offset):
-            reason = "position_offset" if self.position_offset else f"heads of the odd width {size}"
-            raise InputError(f"rope_theta does not go with {reason}.")
+        if (self.global_every > 1 or self.local_rope_theta) and not self.local_attention:
+            raise InputError("global_every and local_rope_theta need a local_attention.")
+        if self.rope_theta and self.hidden_size // self.num_attention_heads % 2:
+            raise InputError("rope_theta does not go with heads of an odd width.")
         if self.local_rope_theta and not self.rope_theta:
             raise InputError("local_rope_theta needs a rope_theta, that of the other layers.")
 

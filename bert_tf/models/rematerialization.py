@@ -44,7 +44,7 @@ def apply(
         return layer(x, mask, seed, **options)
     # Weights are passed as tensors, so that the gradient is the same under every strategy.
     variables = layer.trainable_variables
-    inner = {name: value for name, value in options.items() if _is_float(value)}
+    inner = {k: v for k, v in options.items() if tf.is_tensor(v) and v.dtype.is_floating}
     flat = tf.nest.flatten((x, inner))
     known = [tf.convert_to_tensor(variable) for variable in variables]
     frozen = [(other, tf.convert_to_tensor(other)) for other in layer.non_trainable_variables]
@@ -70,10 +70,6 @@ def apply(
         return call(tensors, weights, seed), gradient
 
     return run(*flat, *known)
-
-
-def _is_float(value: Any) -> bool:
-    return tf.is_tensor(value) and value.dtype.is_floating
 
 
 def _after(

@@ -323,8 +323,9 @@ class SelfAttention(Attention):
         if first_only:
             query = query[:, :, :1]
             relative_scores = None if relative_scores is None else relative_scores[:, :, :1]
-            seen = None if self.window is None else self.window + 1
-            key, value, bias = key[:, :, :seen], value[:, :, :seen], bias[..., :seen]
+            if self.window is not None:
+                seen = self.window + 1
+                key, value, bias = key[:, :, :seen], value[:, :, :seen], bias[..., :seen]
         context, probabilities = attend(
             query, key, value, bias, self.dropout, seed, relative_scores
         )

@@ -15,12 +15,7 @@ class LayerNorm(Layer):
     """
 
     def __init__(
-        self,
-        width: int,
-        epsilon: float = 1e-12,
-        rate: float = 0.0,
-        use_bias: bool = True,
-        **kwargs,
+        self, width: int, epsilon: float = 1e-12, rate: float = 0.0, use_bias: bool = True, **kwargs
     ):
         super().__init__((None, width), **kwargs)
         self.width, self.epsilon, self.rate, self.use_bias = width, epsilon, rate, use_bias

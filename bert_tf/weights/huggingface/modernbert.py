@@ -28,6 +28,7 @@ _MASKED_LM_NAMES = {
     "masked_lm/output_bias": "decoder.bias",
 }
 _HEAD = Architecture(
+    head="classifier",
     lacks=(MASKED_LM, NEXT_SENTENCE),
     names={
         "heads/{head}/transform/dense": "head.dense",
@@ -39,12 +40,27 @@ _FIXED = (
     *("pooler_act", "head_transform", "transform_bias"),
 )
 _FULL, _SLIDING = "full_attention", "sliding_attention"
-# By the names of old configurations: the default, our option, and the layers in new ones.
+# Our option and the type of layers of each base of rotary positions in old configurations.
 _THETAS = {
-    "global_rope_theta": (160_000.0, "rope_theta", _FULL),
-    "local_rope_theta": (10_000.0, "local_rope_theta", _SLIDING),
+    "global_rope_theta": ("rope_theta", _FULL),
+    "local_rope_theta": ("local_rope_theta", _SLIDING),
 }
 _EVERY = "global_attn_every_n_layers"
+_KEYS = {
+    name: name
+    for name in (
+        *("vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers"),
+        *("num_attention_heads", "max_position_embeddings", "initializer_range", "local_attention"),
+    )
+} | {
+    "hidden_activation": "hidden_act",
+    "classifier_activation": "hidden_act",
+    "norm_eps": "layer_norm_eps",
+    "embedding_dropout": "hidden_dropout_prob",
+    "attention_dropout": "attention_probs_dropout_prob",
+    "classifier_dropout": "head_dropout",
+}
+_BASE = BertConfig.named("modernbert-base")  # whose values are the defaults of the class
 
 
 def _to_options(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -57,7 +73,7 @@ def _to_options(values: Mapping[str, Any]) -> dict[str, Any]:
         )
     if pooling not in ("cls", "mean"):
         raise InputError(f"classifier_pooling is {pooling!r}; known are cls, mean.")
-    thetas = {ours: _theta(values, name) for name, (_, ours, _) in _THETAS.items()}
+    thetas = {ours: _theta(values, name) for name, (ours, _) in _THETAS.items()}
     return {**thetas, "global_every": _global_every(values), "pool_mean": pooling == "mean"}
 
 
@@ -78,7 +94,7 @@ def theta_of(stated: Any, place: str) -> float | None:
 
 def _theta(values: Mapping[str, Any], name: str) -> float:
     """The base of rotary positions of one type of layers, stated in either form."""
-    default, _, layers = _THETAS[name]
+    option, layers = _THETAS[name]
     every = values.get("rope_parameters", {})
     if not isinstance(every, dict) or every.keys() - {_FULL, _SLIDING}:
         raise InputError(f"rope_parameters is {every!r}; its keys must be {_FULL} and {_SLIDING}.")
@@ -88,24 +104,19 @@ def _theta(values: Mapping[str, Any], name: str) -> float:
             f"{name} is {values[name]!r}, but rope_parameters has {found!r} for {layers}; remove "
             "one of them."
         )
-    return values.get(name, default) if found is None else found
+    return values.get(name, getattr(_BASE, option)) if found is None else found
 
 
 def _global_every(values: Mapping[str, Any]) -> int:
     """The period of the global layers, stated in either form."""
     depth, types = whole(values, "num_hidden_layers"), values.get("layer_types")
-    stated = whole(values, _EVERY, None if types else 3) if _EVERY in values or not types else None
     if types is None:
-        return stated or 0
-    found = stated or next((i for i in range(1, depth) if types[i : i + 1] == [_FULL]), depth)
-    if types != _types(depth, found):
-        reason = f"{_EVERY} is {stated}" if stated else f"only one {_FULL} in every n is supported"
-        raise InputError(f"layer_types is {types!r}, but {reason}, from the first layer on.")
-    return found
-
-
-def _types(depth: int, every: int) -> list[str]:
-    return [_SLIDING if index % every else _FULL for index in range(depth)]
+        return whole(values, _EVERY, _BASE.global_every)
+    usual = next((i for i in range(1, depth) if types[i : i + 1] == [_FULL]), depth)
+    every = whole(values, _EVERY, usual)
+    if types != [_SLIDING if index % every else _FULL for index in range(depth)]:
+        raise InputError(f"layer_types is {types!r}; with {_EVERY} {every} it has other layers.")
+    return every
 
 
 def _to_keys(config: BertConfig) -> dict[str, Any]:
@@ -147,25 +158,7 @@ FAMILY = Family(
     ),
     pooled_head=_HEAD,
     token_head=_HEAD,
-    heads={
-        "QuestionAnswering": Architecture(head="classifier", lacks=_HEAD.lacks, names=_HEAD.names)
-    },
-    keys={
-        "vocab_size": "vocab_size",
-        "hidden_size": "hidden_size",
-        "intermediate_size": "intermediate_size",
-        "num_hidden_layers": "num_hidden_layers",
-        "num_attention_heads": "num_attention_heads",
-        "hidden_activation": "hidden_act",
-        "classifier_activation": "hidden_act",
-        "max_position_embeddings": "max_position_embeddings",
-        "initializer_range": "initializer_range",
-        "norm_eps": "layer_norm_eps",
-        "embedding_dropout": "hidden_dropout_prob",
-        "attention_dropout": "attention_probs_dropout_prob",
-        "classifier_dropout": "head_dropout",
-        "local_attention": "local_attention",
-    },
+    keys=_KEYS,
     further_keys=frozenset([*_THETAS, _EVERY, "rope_parameters", "layer_types"])
     | {"classifier_pooling"},
     harmless=frozenset(
@@ -179,19 +172,8 @@ FAMILY = Family(
         **dict.fromkeys(["norm_bias", "attention_bias", "mlp_bias", "classifier_bias"], (False,)),
         "rope_scaling": (),
     },
-    defaults={
-        "vocab_size": 50368,
-        "intermediate_size": 1152,
-        "num_hidden_layers": 22,
-        "hidden_activation": "gelu",
-        "classifier_activation": "gelu",
-        "max_position_embeddings": 8192,
-        "norm_eps": 1e-5,
-        "embedding_dropout": 0.0,
-        "attention_dropout": 0.0,
-        "classifier_dropout": 0.0,
-        "local_attention": 128,
-    },
+    defaults={key: getattr(_BASE, field) for key, field in _KEYS.items()}
+    | {"hidden_activation": "gelu", "classifier_activation": "gelu", "classifier_dropout": 0.0},
     fixed={name: FAMILIES["modernbert"].values[name] for name in _FIXED},
     options=frozenset(["rope_theta", "local_rope_theta", "global_every", "pool_mean"]),
     to_options=_to_options,

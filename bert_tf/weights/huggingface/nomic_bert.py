@@ -27,7 +27,7 @@ _NAMES = {  # those of files, which transformers maps to its own
     "masked_lm/output_bias": "cls.predictions.bias",
 }
 _FIXED = ("gated", "linear_bias")
-_THETA = 1000.0
+_BASE = BertConfig.named("nomic_bert-base")  # whose values are the defaults of the class
 
 
 def _to_options(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -36,7 +36,7 @@ def _to_options(values: Mapping[str, Any]) -> dict[str, Any]:
     if size * heads != width:
         raise InputError(f"head_dim is {size}, but only hidden_size / heads is supported.")
     theta = theta_of(values.get("rope_parameters", {}), "rope_parameters")
-    return {"rope_theta": _THETA if theta is None else theta}
+    return {"rope_theta": _BASE.rope_theta if theta is None else theta}
 
 
 def _to_keys(config: BertConfig) -> dict[str, Any]:
@@ -64,15 +64,7 @@ FAMILY = Family(
     lacking_heads=frozenset(["QuestionAnswering", "MultipleChoice"]),
     keys=bert.KEYS | {"classifier_dropout": "head_dropout"},
     further_keys=frozenset(["rope_parameters", "head_dim"]),
-    defaults={
-        "vocab_size": 30528,
-        "hidden_size": 768,
-        "num_attention_heads": 12,
-        "hidden_act": "silu",
-        "hidden_dropout_prob": 0.0,
-        "attention_probs_dropout_prob": 0.0,
-        "max_position_embeddings": 2048,
-    },
+    defaults={key: getattr(_BASE, key) for key in bert.KEYS},
     fixed={name: FAMILIES["nomic_bert"].values[name] for name in _FIXED},
     options=frozenset(["rope_theta"]),
     to_options=_to_options,

@@ -11,8 +11,8 @@ from bert_tf import BertConfig, BertEncoder
 from bert_tf.inspection import attention
 from bert_tf.models.layers import SelfAttention
 from bert_tf.models.layers.attention import MASKED, attention_bias
+from bert_tf.tasks.numbered import TokenSequence
 from pipelines.common.errors import InputError
-from pipelines.tokenizers.numbered import TokenSequence
 
 WIDTH, HEADS = 8, 2
 
@@ -129,10 +129,10 @@ def test_attention_of_local_layers_is_shown_as_that_of_others():
     [
         ({"local_attention": 5, "global_every": 2}, "local_attention is 5; it must be even"),
         ({"local_attention": 4, "shared_layers": True}, "does not go with shared_layers"),
-        ({"global_every": 2}, "are for layers with local_attention"),
+        ({"global_every": 2}, "need a local_attention"),
         ({"rope_theta": 10.0, "causal": True}, "rope_theta does not go with causal"),
         ({"rope_theta": 10.0, "position_offset": 2}, "rope_theta does not go with position_offset"),
-        ({"rope_theta": 10.0, "num_attention_heads": 256}, "heads of the odd width 3"),
+        ({"rope_theta": 10.0, "num_attention_heads": 256}, "heads of an odd width"),
         ({"relative_positions": True, "generator_size": 0.5}, "does not go with generator_size"),
         ({"local_rope_theta": 9.0, "local_attention": 4}, "local_rope_theta needs a rope_theta"),
     ],

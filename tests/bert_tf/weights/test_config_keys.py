@@ -195,7 +195,11 @@ def test_a_key_that_nobody_knows_is_named(name, caplog):
         ("GPT2", {"n_positions": "x"}, "max_position_embeddings is 'x'; it must be a whole"),
         ("Bart", {"eos_token_id": 7}, "decoder_start_token_id is 2, but eos_token_id 7"),
         ("ModernBert", {"global_rope_theta": 7.0}, "global_rope_theta is 7.0, but rope_parameters"),
-        ("ModernBert", {"global_attn_every_n_layers": 2}, "layer_types is .*n_layers is 2, from"),
+        (
+            "ModernBert",
+            {"global_attn_every_n_layers": 2},
+            "layer_types is .*; with global_attn_every_n_layers 2",
+        ),
         (
             "ModernBert",
             {"rope_parameters": {"full_attention": {"rope_type": "yarn"}}},

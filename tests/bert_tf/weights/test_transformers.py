@@ -288,7 +288,7 @@ def test_outputs_are_those_of_transformers_in_both_directions(
     folder = f"{tmp_path}/made"
     peer("make", "--folder", folder, "--architecture", architecture, "--config", json.dumps(config))
     model = weights.read(folder)
-    family = {"openaigpt": "openai-gpt"}
+    family = {"openaigpt": "openai-gpt", "nomicbert": "nomic_bert"}
     kind = re.match("(OpenAIGPT|GPT2|MPNet|[A-Z][a-z]+(?:Bert)?)", architecture)[0].lower()
     assert model.config.model_type == family.get(kind, kind)
     if units > 2:
