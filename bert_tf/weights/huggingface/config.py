@@ -92,7 +92,7 @@ def read_config(values: dict[str, Any], name: str) -> tuple[Family, BertConfig]:
     ours = {field: stated[key] for key, field in family.keys.items() if key in stated}
     activation = str(ours.get("hidden_act", "gelu"))
     if activation not in _ACTIVATIONS:
-        key = next(key for key, field in family.keys.items() if field == "hidden_act")
+        *_, key = (key for key, field in family.keys.items() if field == "hidden_act")
         raise InputError(f"{name}: {key} is {activation!r}; known are {', '.join(_ACTIVATIONS)}.")
     ours |= {"hidden_act": _ACTIVATIONS[activation], "model_type": family.model_type}
     try:

@@ -53,8 +53,8 @@ _KEYS = {
         *("num_attention_heads", "max_position_embeddings", "initializer_range", "local_attention"),
     )
 } | {
-    "hidden_activation": "hidden_act",
     "classifier_activation": "hidden_act",
+    "hidden_activation": "hidden_act",
     "norm_eps": "layer_norm_eps",
     "embedding_dropout": "hidden_dropout_prob",
     "attention_dropout": "attention_probs_dropout_prob",
@@ -114,8 +114,11 @@ def _global_every(values: Mapping[str, Any]) -> int:
         return whole(values, _EVERY, _BASE.global_every)
     usual = next((i for i in range(1, depth) if types[i : i + 1] == [_FULL]), depth)
     every = whole(values, _EVERY, usual)
-    if types != [_SLIDING if index % every else _FULL for index in range(depth)]:
-        raise InputError(f"layer_types is {types!r}; with {_EVERY} {every} it has other layers.")
+    if every < 1 or types != [_SLIDING if index % every else _FULL for index in range(depth)]:
+        raise InputError(
+            f"layer_types is {types!r}, which does not match num_hidden_layers {depth} and "
+            f"{_EVERY} {every}."
+        )
     return every
 
 

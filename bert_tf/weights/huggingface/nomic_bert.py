@@ -34,7 +34,10 @@ def _to_options(values: Mapping[str, Any]) -> dict[str, Any]:
     width, heads = (whole(values, key) for key in ("hidden_size", "num_attention_heads"))
     size = whole(values, "head_dim", width // max(1, heads))
     if size * heads != width:
-        raise InputError(f"head_dim is {size}, but only hidden_size / heads is supported.")
+        raise InputError(
+            f"head_dim is {size}, but only hidden_size {width} / num_attention_heads {heads} is "
+            "supported."
+        )
     theta = theta_of(values.get("rope_parameters", {}), "rope_parameters")
     return {"rope_theta": _BASE.rope_theta if theta is None else theta}
 
