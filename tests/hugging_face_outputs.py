@@ -44,6 +44,7 @@ def make(folder, architecture, config):
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             norms = ("LayerNorm", "layer_norm", "layernorm_embedding", "ln_1", "ln_2", "ln_f")
+            norms = (*norms, "norm", "layernorm")  # of ModernBERT and NomicBERT
             of_norm = name.endswith(tuple(f"{norm}.weight" for norm in norms))
             parameter.copy_(float(of_norm) + 0.1 * torch.randn_like(parameter))
     model.save_pretrained(folder)

@@ -18,7 +18,21 @@ def of_encoder(encoder: BertEncoder, sequence: TokenSequence) -> np.ndarray:
     The third axis is the token that attends, the fourth the token attended to; rows sum to 1.
     """
     outputs = encoder(sequence.inputs())["attention_probs"]
-    return np.stack([layer[0].numpy().astype(np.float32) for layer in outputs])
+    found = (layer[0].numpy().astype(np.float32) for layer in outputs)
+    return np.stack([_whole(x, len(sequence)) if x.ndim == 4 else x for x in found])
+
+
+def _whole(blocks: np.ndarray, length: int) -> np.ndarray:
+    """The attention [heads, length, length] of a local layer, whose blocks see their neighbours.
+
+    The blocks are [blocks, heads, block, 3 * block].
+    """
+    count, heads, size, _ = blocks.shape
+    found = np.zeros([heads, count * size, (count + 2) * size], np.float32)
+    for index, block in enumerate(blocks):
+        start = index * size
+        found[:, start : start + size, start : start + 3 * size] = block
+    return found[:, :length, size : size + length]
 
 
 def quantized(attention: np.ndarray) -> np.ndarray:

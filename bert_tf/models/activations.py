@@ -46,6 +46,10 @@ _ACTIVATIONS: dict[str, tuple[Activation, Activation]] = {
     ),
     "identity": (tf.identity, tf.ones_like),
     "relu": (tf.nn.relu, lambda x: tf.cast(x > 0, tf.float32)),
+    "silu": (
+        lambda x: x * tf.sigmoid(x),
+        lambda x: tf.sigmoid(x) * (1.0 + x * (1.0 - tf.sigmoid(x))),
+    ),
     "tanh": (tf.tanh, lambda x: 1.0 - tf.square(tf.tanh(x))),
 }
 _ACTIVATIONS["gelu_tanh"] = _ACTIVATIONS["gelu"]

@@ -108,7 +108,8 @@ class Encoder(Configured, Declared, keras.Model):
           `sequence_output` [batch, length, hidden_size]; `pooled_output` [batch, hidden_size];
           `encoder_outputs`, the output of each layer, and `embedding_output`, the input of the
           first layer, [batch, length, hidden_size] each; `attention_probs` of each layer that has
-          attention, [batch, heads, length, length]; all in the dtype computed in; and `input_mask`,
+          attention, [batch, heads, length, length], or of a local one the shape of
+          `SelfAttention.probabilities_shape`; all in the dtype computed in; and `input_mask`,
           int32 [batch, length].
 
         Raises:

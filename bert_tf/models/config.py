@@ -10,7 +10,7 @@ from bert_tf.models.field_checks import Count, Flag, Positive, Rate, Size, whole
 from pipelines.common.errors import InputError
 
 _Layers = Annotated[int, whole(most=10_000)]  # a larger number is a mistake
-ACTIVATIONS = ("gelu", "gelu_tanh", "gelu_erf", "relu", "tanh")
+ACTIVATIONS = ("gelu", "gelu_tanh", "gelu_erf", "relu", "silu", "tanh")
 # Keys of released configurations that do not affect the encoder.
 _FOREIGN_KEYS = frozenset(
     """
@@ -56,12 +56,24 @@ class BertConfig(EncoderConfig):
     embedding_size: Size | None = _option(None)  # width before a projection; None: no projection
     embedding_norm: Flag = _option(True)  # LayerNorm of embeddings (none in GPT)
     position_offset: Count = _option(0)  # position rows before the first token's (RoBERTa: 2)
+    relative_positions: Flag = _option(False)  # scores by distance, shared by all layers (MPNet)
+    rope_theta: Positive | None = _option(None)  # base of rotary positions, in place of a table
+    local_rope_theta: Positive | None = _option(None)  # that of local layers; None: the same
+    local_attention: Count = _option(0)  # tokens that a token of a local layer sees, besides itself
+    global_every: Size = _option(1)  # one in so many layers, from the first on, is not local
+    gated: Flag = _option(False)  # feed-forward networks with a gate (Shazeer 2020)
+    linear_bias: Flag = _option(True)  # in attention and feed-forward networks
+    norm_bias: Flag = _option(True)  # in all norms
     shared_layers: Flag = _option(False)  # one block for all layers (ALBERT)
     num_decoder_layers: Count = _option(0)  # the last layers, if they are a decoder (BART)
     pre_norm: Flag = _option(False)  # LayerNorm before each sub-layer and after the last (GPT-2)
+    first_norm: Flag = _option(True)  # with pre_norm: that before the first attention
     vocab_transform: Flag = _option(True)  # dense, norm, bias at the output vocabulary (not in GPT)
+    head_transform: Flag = _option(False)  # dense and norm in the heads of tasks, too (ModernBERT)
+    transform_bias: Flag = _option(True)  # in the dense layer of both
     pooler_act: str | None = _option("tanh")  # None: no pooler; a token's vector is used
     pool_first: Flag = _option(False)  # the first token's vector, even if causal (transformers)
+    pool_mean: Flag = _option(False)  # the mean of the vectors of all tokens
     pooler_dropout: Rate = _option(0.0)  # dropout before the pooler, as in RoBERTa's heads
     head_dropout: Rate | None = _option(None)  # dropout of task heads; None: hidden_dropout_prob
     generator_size: Positive | None = _option(None)  # ELECTRA's generator: width / ours
@@ -90,12 +102,38 @@ class BertConfig(EncoderConfig):
                 f"position_offset {self.position_offset} leaves none of the "
                 f"{self.max_position_embeddings} max_position_embeddings for a token."
             )
+        self._check_positions()
         if self.num_decoder_layers:
             self._check_decoder()
         if self.pooler_act is None and self.pooler_dropout:
             raise InputError(
                 f"pooler_dropout is {self.pooler_dropout}, but there is no pooler (pooler_act)."
             )
+
+    def _check_positions(self) -> None:
+        """Checks the options of positions, windows and gates."""
+        everywhere = ("causal", "num_decoder_layers", "generator_size")
+        for name, others in {
+            "relative_positions": everywhere,
+            "gated": everywhere,
+            "rope_theta": (*everywhere, "position_offset"),
+            "local_attention": (*everywhere, "shared_layers", "relative_positions"),
+        }.items():
+            for other in others:
+                if getattr(self, name) and getattr(self, other):
+                    raise InputError(f"{name} does not go with {other}.")
+        if self.local_attention % 2:
+            raise InputError(f"local_attention is {self.local_attention}; it must be even.")
+        if (self.global_every > 1 or self.local_rope_theta) and not self.local_attention:
+            raise InputError("global_every and local_rope_theta need a local_attention.")
+        if self.rope_theta and self.hidden_size // self.num_attention_heads % 2:
+            raise InputError("rope_theta does not go with heads of an odd width.")
+        if self.local_rope_theta and not self.rope_theta:
+            raise InputError("local_rope_theta needs a rope_theta, that of the other layers.")
+
+    def is_local(self, layer: int) -> bool:
+        """Whether the tokens of a layer, from 0, see their neighbours only (local_attention)."""
+        return self.local_attention > 0 and layer % self.global_every > 0
 
     def _check_decoder(self) -> None:
         if self.num_decoder_layers >= self.num_hidden_layers:
@@ -196,7 +234,9 @@ class BertConfig(EncoderConfig):
     @property
     def default_pad_id(self) -> int:
         """Padding id in the released vocabularies of the family."""
-        return {"roberta": 1, "bart": 1, "gpt2": 50256}.get(self.model_type, 0)
+        return {**{"roberta": 1, "mpnet": 1, "bart": 1, "gpt2": 50256, "modernbert": 50283}}.get(
+            self.model_type, 0
+        )
 
     def with_dropout(self, rate: float) -> Self:
         """A copy with another dropout rate wherever it has one."""

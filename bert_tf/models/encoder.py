@@ -10,7 +10,7 @@ from bert_tf.models import rematerialization
 from bert_tf.models.base_encoder import Encoder
 from bert_tf.models.config import BertConfig
 from bert_tf.models.inputs import EncoderInputs
-from bert_tf.models.layers import Embeddings, LayerNorm, NoPooler, Pooler, TransformerBlock
+from bert_tf.models.layers import Embeddings, LayerNorm, NoPooler, Pooler, TransformerBlock, pooling
 from bert_tf.models.layers.attention import MASKED, KeyValueCache, TokenRows, attention_bias
 from bert_tf.models.layers.base import Layer, Shape, serializable
 
@@ -42,7 +42,9 @@ class BertEncoder(Encoder):
         self.final_norm = None
         if config.pre_norm:
             self.final_norm = LayerNorm(
-                config.hidden_size, config.layer_norm_eps, name="final_norm", dtype=policy
+                *(config.hidden_size, config.layer_norm_eps, 0.0, config.norm_bias),
+                name="final_norm",
+                dtype=policy,
             )
         self.embeddings = self.create_embeddings(policy)
         self.blocks = self.create_blocks(policy)
@@ -75,7 +77,7 @@ class BertEncoder(Encoder):
     def create_blocks(self, policy: keras.DTypePolicy) -> list[TransformerBlock]:
         """Creates `blocks`."""
         return [
-            TransformerBlock(self.config, name=f"block_{index}", dtype=policy)
+            TransformerBlock(self.config, index, name=f"block_{index}", dtype=policy)
             for index in range(self.config.num_blocks)
         ]
 
@@ -117,16 +119,17 @@ class BertEncoder(Encoder):
 
         The last layer computes the first token only.
         """
-        if self.config.pools_last:
+        if self.config.pools_last or self.config.pool_mean:
             return super().pooled(inputs, drop_padding)
         batch = self.batch_of(inputs)
         rows = TokenRows.of_mask(batch.mask) if drop_padding else None
         x = self.embeddings(batch.word_ids, batch.type_ids, rows=rows)
         bias = attention_bias(batch.mask, self.config.causal)
+        options = {"rows": rows, "relative_scores": self._relative_scores(batch.mask)}
         *lower, last = self._stack
         for block in lower:
-            x, _ = block(x, bias, rows=rows)
-        first, _ = last(x, bias[:, :, :1], rows=rows, first_only=True)
+            x, _ = block(x, bias, **options)
+        first, _ = last(x, bias[:, :, :1], first_only=True, **options)
         return self.pooler(self._finish(first))
 
     def embed(
@@ -157,6 +160,7 @@ class BertEncoder(Encoder):
           The result of `call`.
         """
         shape, bias = tf.shape(mask), attention_bias(mask, self.config.causal)
+        options = {"rows": rows, "relative_scores": self._relative_scores(mask)}
 
         def padded(x: tf.Tensor) -> tf.Tensor:
             x = x if rows is None else rows.pad(x)
@@ -167,7 +171,7 @@ class BertEncoder(Encoder):
         for index, block in enumerate(self._stack):
             first = 1 + index * SEEDS_PER_BLOCK
             seed = None if seeds is None else seeds[first : first + SEEDS_PER_BLOCK]
-            x, attended = rematerialization.apply(block, x, bias, seed, rows=rows)
+            x, attended = rematerialization.apply(block, x, bias, seed, **options)
             is_last = index == self.config.num_hidden_layers - 1
             outputs.append(padded(self._finish(x) if is_last else x))
             probabilities.append(attended)
@@ -191,6 +195,10 @@ class BertEncoder(Encoder):
             "attention_probs": probabilities,
             "input_mask": mask,
         }
+
+    def _relative_scores(self, mask: tf.Tensor) -> tf.Tensor | None:
+        """The argument of that name of all layers, for an int32 [batch, length] mask."""
+        return self.embeddings.relative_scores(mask.shape[1] or tf.shape(mask)[1])
 
     def _finish(self, x: tf.Tensor) -> tf.Tensor:
         """The output of the last layer, normalized if the model has a final norm."""
@@ -244,7 +252,12 @@ class BertEncoder(Encoder):
     def pool(
         self, sequence: tf.Tensor, mask: tf.Tensor, seed: tf.Tensor | None = None
     ) -> tf.Tensor:
-        """The vector of each sequence: the first token's, or the last one's (`pools_last`)."""
+        """The vector of each sequence: the first token's, the last one's, or the mean of all.
+
+        See `pools_last` and `pool_mean` of the configuration.
+        """
+        if self.config.pool_mean:
+            return self.pooler(tf.cast(pooling.mean(sequence, mask), sequence.dtype), seed=seed)
         if not self.config.pools_last:
             return self.pooler(sequence[:, 0], seed=seed)
         positions = tf.range(tf.shape(mask)[1]) * tf.cast(mask > 0, tf.int32)
@@ -257,5 +270,4 @@ class BertEncoder(Encoder):
 
     def attention_shapes(self, batch: int | None, length: int | None) -> list[Shape]:
         """The shape of the attention probabilities of each layer."""
-        shape = (batch, self.config.num_attention_heads, length, length)
-        return [shape] * self.config.num_hidden_layers
+        return [block.attention.probabilities_shape(batch, length) for block in self._stack]

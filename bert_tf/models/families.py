@@ -63,6 +63,19 @@ FAMILIES = {
             "pooler_dropout": 0.1,
         }
     ),
+    "mpnet": ModelFamily(  # Song et al. 2020, arXiv 2004.09297
+        {
+            "model_type": "mpnet",
+            "vocab_size": 30527,
+            "max_position_embeddings": 514,
+            "position_offset": 2,
+            "relative_positions": True,
+            "type_vocab_size": 0,
+            "layer_norm_eps": 1e-5,
+            "hidden_act": "gelu_erf",
+            "pooler_dropout": 0.1,
+        }
+    ),
     "distilbert": ModelFamily(  # Sanh et al. 2019, arXiv 1910.01108
         {
             "model_type": "distilbert",
@@ -84,6 +97,53 @@ FAMILIES = {
             "head_dropout": 0.1,
         },
         {"xlarge": Size(24, 2048, 16), "xxlarge": Size(12, 4096, 64)},
+    ),
+    "modernbert": ModelFamily(  # Warner et al. 2024, arXiv 2412.13663
+        {
+            "model_type": "modernbert",
+            "vocab_size": 50368,
+            "max_position_embeddings": 8192,
+            "type_vocab_size": 0,
+            "rope_theta": 160_000.0,
+            "local_rope_theta": 10_000.0,
+            "local_attention": 128,
+            "global_every": 3,
+            "gated": True,
+            "hidden_act": "gelu_erf",
+            "linear_bias": False,
+            "norm_bias": False,
+            "layer_norm_eps": 1e-5,
+            "pre_norm": True,
+            "first_norm": False,
+            "hidden_dropout_prob": 0.0,
+            "attention_probs_dropout_prob": 0.0,
+            "pooler_act": None,
+            "head_transform": True,
+            "transform_bias": False,
+        },
+        {
+            # A gate adds a half to a feed-forward layer, whose width is less in return. Four layers
+            # are two that are global and two that are local.
+            name: Size(max(4, layers), width, changes={"intermediate_size": width * 3 // 2})
+            for name, (layers, width, *_) in SIZES.items()
+        }
+        | {
+            "base": Size(22, 768, changes={"intermediate_size": 1152}),
+            "large": Size(28, 1024, changes={"intermediate_size": 2624}),
+        },
+    ),
+    "nomic_bert": ModelFamily(  # Nussbaum et al. 2024, arXiv 2402.01613
+        {
+            "model_type": "nomic_bert",
+            "vocab_size": 30528,
+            "max_position_embeddings": 2048,
+            "rope_theta": 1000.0,
+            "gated": True,
+            "hidden_act": "silu",
+            "linear_bias": False,
+            "hidden_dropout_prob": 0.0,
+            "attention_probs_dropout_prob": 0.0,
+        }
     ),
     "openai-gpt": ModelFamily(_GPT | {"model_type": "openai-gpt", "vocab_size": 40478}),
     "gpt2": ModelFamily(  # Radford et al. 2019

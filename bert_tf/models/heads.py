@@ -10,8 +10,9 @@ import tensorflow as tf
 from bert_tf.models import activations, fused_ops
 from bert_tf.models.config import BertConfig
 from bert_tf.models.head_config import HeadConfig, HeadLayers, Pooling
-from bert_tf.models.layers import BiLstm, Dense, LayerNorm, pooling
+from bert_tf.models.layers import BiLstm, Dense, pooling
 from bert_tf.models.layers.base import Configured, Layer, Shape, Weight, serializable
+from bert_tf.models.layers.head_transform import HeadTransform, transform_layers, transformed
 
 # Makes the seed of the body differ from that of the dropout before the linear map.
 _BODY_SEED = 0x3C6EF372
@@ -33,10 +34,7 @@ class MaskedLMHead(Configured, Layer):
         if not config.vocab_transform:
             self.bias = np.zeros(config.vocab_size, np.float32)
             return
-        self.transform = Dense(
-            config.hidden_size, width, config.initializer_range, name="transform", dtype=policy
-        )
-        self.norm = LayerNorm(width, config.layer_norm_eps, name="norm", dtype=policy)
+        self.transform, self.norm = transform_layers(config, width, policy, "transform")
 
     def members(self) -> tuple[Layer | Weight, ...]:
         """The transform, its norm, and the output bias [vocab_size]."""
@@ -64,9 +62,7 @@ class MaskedLMHead(Configured, Layer):
         """
         inner = x
         if self.config.vocab_transform:
-            inner = self.transform(x, add_bias=False)
-            bias = tf.convert_to_tensor(self.transform.bias)
-            inner = self.norm(fused_ops.bias_activation(inner, bias, self.config.hidden_act))
+            inner = transformed(x, self.transform, self.norm, self.config.hidden_act)
         table = tf.cast(tf.convert_to_tensor(word_embeddings), inner.dtype)
         return tf.matmul(inner, table, transpose_b=True)
 
@@ -304,6 +300,8 @@ class TaskHead(OutputsHead, Dense):
       initializer_range: Standard deviation of the initial kernel.
       depth: Number of layers of the encoder; needed for a body.
       body: The layers below the linear map, and whether pairs are read in both orders; None: no.
+      encoder: The configuration of an encoder whose heads have a `HeadTransform`; None: another. A
+        body takes its place.
     """
 
     def __init__(
@@ -315,6 +313,7 @@ class TaskHead(OutputsHead, Dense):
         initializer_range: float = 0.02,
         depth: int = 1,
         body: HeadConfig | Mapping[str, Any] | None = None,
+        encoder: BertConfig | Mapping[str, Any] | None = None,
         **kwargs,
     ):
         config = body if isinstance(body, HeadConfig) else HeadConfig(**(body or {}))
@@ -326,12 +325,15 @@ class TaskHead(OutputsHead, Dense):
         super().__init__(width, units, initializer_range, **kwargs)
         self.encoder_width, self.depth = inputs, depth
         self.per_token, self.rate = per_token, rate
-        self.config, self.body = config, layers
+        self.config, self.body, self.transform = config, layers, None
+        if encoder is not None and layers is None:
+            known = encoder if isinstance(encoder, BertConfig) else BertConfig(**encoder)
+            self.transform = HeadTransform(known, name="transform", dtype=self.dtype_policy)
 
     def members(self) -> tuple[Any, ...]:
-        """The body, if it exists, kernel [its width, units] and bias [units]."""
-        linear = super().members()
-        return linear if self.body is None else (self.body, *linear)
+        """The body or transform, if it exists, kernel [its width, units] and bias [units]."""
+        below = (part for part in (self.body, self.transform) if part is not None)
+        return (*below, *super().members())
 
     @property
     def reads_pooled(self) -> bool:
@@ -362,6 +364,7 @@ class TaskHead(OutputsHead, Dense):
             seed = tf.random.uniform([], maxval=tf.int32.max, dtype=tf.int32)
         x = self._features(outputs, seed)
         rows = tf.reshape(x, [-1, x.shape[-1]])
+        rows = rows if self.transform is None else self.transform(rows)
         logits = super().call(fused_ops.dropout(rows, self.rate, seed), add_bias=False)
         logits = tf.cast(logits, tf.float32) + tf.convert_to_tensor(self.bias)
         return tf.reshape(logits, tf.concat([tf.shape(x)[:-1], [self.units]], 0))
@@ -395,4 +398,6 @@ class TaskHead(OutputsHead, Dense):
     def get_config(self) -> dict:
         """Arguments of the constructor, and later adaptations."""
         body = None if self.config.is_plain else self.config.to_dict()
-        return super().get_config() | {"inputs": self.encoder_width, "body": body}
+        encoder = None if self.transform is None else self.transform.config.to_dict()
+        ours = {"inputs": self.encoder_width, "body": body, "encoder": encoder}
+        return super().get_config() | ours

@@ -34,7 +34,7 @@ def apply(
       x: Tensors in any structure; gradients are computed for them and for the weights.
       mask: The second argument of the layer, without gradients.
       seed: int32 seeds for dropout; None: no dropout.
-      **options: Further arguments of the layer, without gradients.
+      **options: Further arguments of the layer; floating-point tensors have gradients, too.
 
     Returns:
       The result of the layer: a tensor or several. Recomputation waits for the gradient of the
@@ -44,13 +44,16 @@ def apply(
         return layer(x, mask, seed, **options)
     # Weights are passed as tensors, so that the gradient is the same under every strategy.
     variables = layer.trainable_variables
-    flat, known = tf.nest.flatten(x), [tf.convert_to_tensor(variable) for variable in variables]
+    inner = {k: v for k, v in options.items() if tf.is_tensor(v) and v.dtype.is_floating}
+    flat = tf.nest.flatten((x, inner))
+    known = [tf.convert_to_tensor(variable) for variable in variables]
     frozen = [(other, tf.convert_to_tensor(other)) for other in layer.non_trainable_variables]
 
     def call(tensors: list[tf.Tensor], weights: list[tf.Tensor], seed: tf.Tensor | None) -> Any:
         values = list(zip(variables, weights, strict=True))
         with keras.StatelessScope(state_mapping=values + frozen):
-            return layer(tf.nest.pack_sequence_as(x, tensors), mask, seed, **options)
+            again, changed = tf.nest.pack_sequence_as((x, inner), tensors)
+            return layer(again, mask, seed, **options | changed)
 
     @tf.custom_gradient
     def run(*arguments: tf.Tensor) -> tuple[Any, Any]:

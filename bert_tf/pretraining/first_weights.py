@@ -91,7 +91,7 @@ def place_sinusoids(model: PretrainingObjective) -> None:
     Raises:
       InputError: it has no position embeddings.
     """
-    if not isinstance(model.config, BertConfig):
+    if not isinstance(model.config, BertConfig) or model.config.rope_theta:
         raise InputError(
             "--sinusoidal_positions: a model of model_type "
             f"{model.config.model_type!r} has no position embeddings; leave it out."

@@ -25,9 +25,9 @@ class PretrainingSettings(TrainingSettings):
 
     Flags:
       model: A size: tiny, mini, small, medium, base, large (or debug, for tests), with the prefix
-        roberta-, distilbert-, albert-, electra-, bart-, openai-gpt-, gpt2- (up to xl), or elmo- (up
-        to base); or the path of a bert_config.json. Not given: that of the model in --init, else
-        base.
+        roberta-, mpnet-, modernbert-, nomic_bert-, distilbert-, albert-, electra-, bart-,
+        openai-gpt-, gpt2- (up to xl), or elmo- (up to base); or the path of a bert_config.json. Not
+        given: that of the model in --init, else base.
       learning_rates: Peak learning rate, which falls linearly to 0 until the last step. One for
         each phase, such as 6e-3,4e-3, makes each phase a cycle of its own, with its own
         --warmup_steps.

@@ -88,6 +88,7 @@ class HeadShape(NamedTuple):
             config.initializer_range,
             config.num_hidden_layers,
             self.config,
+            config if isinstance(config, BertConfig) and config.head_transform else None,
             name=self.name,
             **kwargs,
         )

@@ -120,7 +120,7 @@ def with_positions(model: Bundle, count: int) -> Bundle:
       InputError: the model has no table of positions, or already has as many.
     """
     config = model.config
-    if not isinstance(config, BertConfig) or config.num_decoder_layers:
+    if not isinstance(config, BertConfig) or config.num_decoder_layers or config.rope_theta:
         raise InputError(f"{model.place}: has no table of positions that can be extended.")
     offset, table = config.position_offset, model.weights[_POSITIONS]
     if count <= len(table):

@@ -14,8 +14,6 @@ from pipelines.common import machine
 from pipelines.common.errors import InputError
 from pipelines.common.texts import listed
 
-_QKV = ("query", "key", "value")
-
 
 class StoredArray(Protocol):
     """A weight in a file: an array, or an object that converts to one."""
@@ -31,8 +29,8 @@ class StoredArray(Protocol):
 class Table:
     """The names of a format.
 
-    In the names, {i} stands for the number of a layer, {head} for the name of a task, and {part}
-    for query, key and value (or {p} for q, k and v), which are side by side in our weights.
+    In the names, {i} stands for the number of a layer, {head} for the name of a task, and {a,b} for
+    several weights that are side by side in ours; {part} is {query,key,value}, and {p} is {q,k,v}.
 
     Attributes:
       names: Their names by ours, either of a weight or of a layer whose weights have the same
@@ -115,9 +113,9 @@ class Table:
             name = f"{self.names[layer]}{self.separator}{self.renamed.get(last, last)}"
         name = name.replace("{i}", number.group(1) if number else "")
         name = name.replace("{head}", head.group(1) if head else "")
-        if "{part}" not in name and "{p}" not in name:
-            return [name]
-        return [name.replace("{part}", part).replace("{p}", part[0]) for part in _QKV]
+        name = name.replace("{part}", "{query,key,value}").replace("{p}", "{q,k,v}")
+        parts = re.search(r"\{(.*,.*)\}", name)
+        return [name.replace(parts[0], part) for part in parts[1].split(",")] if parts else [name]
 
     def _rows(
         self, config: EncoderConfig, heads: Sequence[tuple[str, int]]

@@ -3,6 +3,7 @@
 from typing import Any, NamedTuple, Self
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 from bert_tf.models import flash_attention, fused_ops
@@ -62,6 +63,73 @@ class TokenRows(NamedTuple):
         return tf.gather(x, self.rows)
 
 
+def rotated(qkv: tf.Tensor, theta: float) -> tf.Tensor:
+    """Queries and keys rotated by their positions (Su et al. 2021, arXiv 2104.09864).
+
+    Dimension i and i + size / 2 of a head are a point in the plane, whose angle is the position
+    times theta^(-2i / size). All is computed in float32.
+
+    Args:
+      qkv: [batch, length, 3, heads, size], of queries, keys and values.
+      theta: The base.
+
+    Returns:
+      The same, with values unchanged.
+    """
+    size = qkv.shape[-1]
+    speed = np.float32(theta) ** (-np.arange(0, size, 2, dtype=np.float32) / size)
+    angle = tf.range(tf.shape(qkv)[1])[:, tf.newaxis, tf.newaxis, tf.newaxis]
+    angle = tf.cast(angle, tf.float32) * speed
+    cos, sin = tf.cos(angle), tf.sin(angle)
+    x, y = tf.split(tf.cast(qkv[:, :, :2], tf.float32), 2, -1)
+    turned = tf.concat([x * cos - y * sin, y * cos + x * sin], -1)
+    return tf.concat([tf.cast(turned, qkv.dtype), qkv[:, :, 2:]], 2)
+
+
+def neighbourhoods(
+    qkv: tf.Tensor, mask_bias: tf.Tensor, window: int
+) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor]:
+    """Cuts sequences into blocks, each with all that it sees: itself and both its neighbours.
+
+    Time and memory of attention then grow with the length, not with its square. A block has
+    `window` tokens, or those of a shorter sequence.
+
+    Args:
+      qkv: [batch, length, 3, heads, size], of queries, keys and values.
+      mask_bias: float32 [batch, 1, 1, length].
+      window: Tokens see those at this distance or nearer.
+
+    Returns:
+      Queries [batch * blocks, heads, block, size], keys and values [batch * blocks, heads,
+      3 * block, size], and their mask bias [batch * blocks, 1, block, 3 * block].
+    """
+    length = qkv.shape[1] or tf.shape(qkv)[1]
+    block = min(window, length) if isinstance(length, int) else tf.minimum(window, length)
+    count = -(-length // block)
+
+    def blocks(x: tf.Tensor, padding: float) -> tf.Tensor:
+        """[batch, length, ...] as [batch, count + 2, block, ...], with an empty block outside."""
+        sides = [[0, 0], [block, (count + 1) * block - length], *[[0, 0]] * (x.shape.rank - 2)]
+        padded = tf.pad(x, sides, constant_values=padding)
+        return tf.reshape(padded, [-1, count + 2, block, *x.shape[2:]])
+
+    def joined(x: tf.Tensor) -> tf.Tensor:
+        """Each inner block with its neighbours, [batch, count, 3 * block, ...]."""
+        return tf.concat([x[:, :-2], x[:, 1:-1], x[:, 2:]], 2)
+
+    def by_head(x: tf.Tensor, tokens: tf.Tensor) -> list[tf.Tensor]:
+        """[batch, count, tokens, parts, heads, size] by part, and heads before tokens."""
+        rows = tf.reshape(x, [-1, tokens, *x.shape[3:]])
+        return tf.unstack(tf.transpose(rows, [2, 0, 3, 1, 4]))
+
+    cut = blocks(qkv, 0)
+    (query,) = by_head(cut[:, 1:-1, :, :1], block)
+    key, value = by_head(joined(cut[:, :, :, 1:]), 3 * block)
+    bias = tf.reshape(joined(blocks(mask_bias[:, 0, 0], MASKED)), [-1, 1, 1, 3 * block])
+    distance = tf.range(3 * block) - block - tf.range(block)[:, tf.newaxis]
+    return query, key, value, bias + tf.where(tf.abs(distance) <= window, 0.0, MASKED)
+
+
 class KeyValueCache:
     """Keys and values of the tokens that one layer has processed.
 
@@ -86,6 +154,7 @@ def attend(
     mask_bias: tf.Tensor,
     dropout: float,
     seed: tf.Tensor | None,
+    relative_scores: tf.Tensor | None = None,
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """Scaled dot-product attention (Vaswani et al. 2017, section 3.2.1).
 
@@ -96,15 +165,18 @@ def attend(
       mask_bias: float32, broadcast to [batch, num_heads, length, other length].
       dropout: Dropout rate of the probabilities.
       seed: int32 scalar for dropout; None: no dropout.
+      relative_scores: float32, added like the bias, but with a gradient; None: nothing.
 
     Returns:
       The heads side by side [batch * length, num_heads * head size], and the probabilities.
     """
     heads, size = query.shape[1], query.shape[-1]
     scores = tf.matmul(query, key, transpose_b=True)
+    if relative_scores is not None:
+        scores += tf.cast(relative_scores * size**0.5, scores.dtype)
     rate, seed = (0.0, tf.constant(0)) if seed is None else (dropout, seed)
     probabilities, kept = fused_ops.masked_softmax(scores, mask_bias, size**-0.5, rate, seed)
-    if rate == 0 and flash_attention.applies(query, key):
+    if rate == 0 and relative_scores is None and flash_attention.applies(query, key):
         context = flash_attention.attend(query, key, value, mask_bias)
     else:
         context = tf.matmul(kept, value)
@@ -121,6 +193,9 @@ class Attention(Layer):
       dropout: Dropout rate of the attention probabilities.
       initializer_range: Standard deviation of the initial kernels.
       output_range: That of the output projection; None: the same.
+      use_bias: Whether the projections have biases.
+      rope_theta: Base of rotary positions (`rotated`); None: none.
+      window: Tokens see those at this distance or nearer; None: all.
     """
 
     def __init__(
@@ -130,12 +205,16 @@ class Attention(Layer):
         dropout: float = 0.1,
         initializer_range: float = 0.02,
         output_range: float | None = None,
+        use_bias: bool = True,
+        rope_theta: float | None = None,
+        window: int | None = None,
         **kwargs,
     ):
         super().__init__((None, hidden_size), **kwargs)
         self.hidden_size, self.num_heads = hidden_size, num_heads
         self.dropout, self.initializer_range = dropout, initializer_range
-        self.output_range = output_range
+        self.output_range, self.use_bias = output_range, use_bias
+        self.rope_theta, self.window = rope_theta, window
         self.create_projections()
 
     def create_projections(self) -> None:
@@ -145,7 +224,9 @@ class Attention(Layer):
     def projection(self, name: str, units: int, deviation: float | None = None) -> Dense:
         """A linear map from the vectors of tokens; the deviation is that of its initial kernel."""
         deviation = deviation or self.initializer_range
-        return Dense(self.hidden_size, units, deviation, name=name, dtype=self.dtype_policy)
+        return Dense(
+            *(self.hidden_size, units, deviation, self.use_bias), name=name, dtype=self.dtype_policy
+        )
 
     def flops(self, length: int) -> int:
         """Floating-point operations of the products for one sequence, without the softmax."""
@@ -168,17 +249,34 @@ class SelfAttention(Attention):
         """The two projections."""
         return self.qkv, self.output_dense
 
+    def flops(self, length: int) -> int:
+        """As in the base class; products of tokens that do not see each other are not counted."""
+        unseen = 0 if self.window is None else max(0, length - 2 * self.window - 1)
+        return super().flops(length) - 2 * (2 * length * unseen * self.hidden_size)
+
+    def probabilities_shape(self, batch: int | None, length: int | None) -> Shape:
+        """The shape of the attention probabilities: [batch, num_heads, length, length].
+
+        With a window, it is [batch, blocks, num_heads, block, 3 * block], as in `neighbourhoods`.
+        """
+        if self.window is None:
+            return (batch, self.num_heads, length, length)
+        if length is None:
+            return (batch, None, self.num_heads, None, None)
+        block = min(self.window, length)
+        return (batch, -(-length // block), self.num_heads, block, 3 * block)
+
     def compute_output_shape(self, input_shape: Shape) -> tuple[Shape, Shape]:
-        """The shapes [rows, hidden_size] and [batch, num_heads, length, length]."""
+        """The shapes of x, [rows, hidden_size], and of the attention probabilities."""
         rows = super().compute_output_shape(input_shape)
-        return rows, (None, self.num_heads, None, None)
+        return rows, self.probabilities_shape(None, None)
 
     def compute_output_spec(self, x: Any, mask_bias: Any, *args: Any, **kwargs: Any) -> Any:
         """The outputs for symbolic inputs."""
         rows, _ = self.compute_output_shape(x.shape)
         batch, length = mask_bias.shape[0], mask_bias.shape[-1]
-        probabilities = keras.KerasTensor((batch, self.num_heads, length, length), x.dtype)
-        return keras.KerasTensor(rows, x.dtype), probabilities
+        shape = self.probabilities_shape(batch, length)
+        return keras.KerasTensor(rows, x.dtype), keras.KerasTensor(shape, x.dtype)
 
     def call(
         self,
@@ -188,6 +286,7 @@ class SelfAttention(Attention):
         rows: TokenRows | None = None,
         first_only: bool = False,
         cache: KeyValueCache | None = None,
+        relative_scores: tf.Tensor | None = None,
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """Attends.
 
@@ -200,21 +299,42 @@ class SelfAttention(Attention):
             mask must not depend on the attending token.
           cache: Tokens before those of x; tokens attend to both. The mask bias is then
             [batch, 1, length, all tokens], and the tokens of x are added.
+          relative_scores: float32 [1, num_heads, length, length], added to the scores; None: none.
 
         Returns:
           The output without its bias, of the shape of x, and the attention probabilities
-          [batch, num_heads, length, length]. With `first_only`, [batch, hidden_size] and
-          [batch, num_heads, 1, length].
+          as in `probabilities_shape`. With `first_only`, [batch, hidden_size] and
+          [batch, num_heads, 1, length], or as many as the first token sees.
         """
         qkv = self.qkv(x) if rows is None else rows.pad(self.qkv(x))
         length, width = tf.shape(mask_bias)[-1 if cache is None else -2], self.hidden_size
         size = width // self.num_heads
         split = tf.reshape(qkv, [-1, length, 3, self.num_heads, size])
-        query, key, value = tf.unstack(tf.transpose(split, [2, 0, 3, 1, 4]))
+        if self.rope_theta is not None:
+            split = rotated(split, self.rope_theta)
+        window = None if first_only else self.window
+        if window is not None:
+            query, key, value, bias = neighbourhoods(split, mask_bias, window)
+        else:
+            bias = mask_bias
+            query, key, value = tf.unstack(tf.transpose(split, [2, 0, 3, 1, 4]))
         if cache is not None:
             key, value = cache.append(key, value)
-        query = query[:, :, :1] if first_only else query
-        context, probabilities = attend(query, key, value, mask_bias, self.dropout, seed)
+        if first_only:
+            query = query[:, :, :1]
+            relative_scores = None if relative_scores is None else relative_scores[:, :, :1]
+            if self.window is not None:
+                seen = self.window + 1
+                key, value, bias = key[:, :, :seen], value[:, :, :seen], bias[..., :seen]
+        context, probabilities = attend(
+            query, key, value, bias, self.dropout, seed, relative_scores
+        )
+        if window is not None:
+            batch = tf.shape(mask_bias)[0]
+            context = tf.reshape(context, [batch, -1, width])[:, :length]
+            context = tf.reshape(context, [-1, width])
+            by_block = tf.concat([[batch, -1], tf.shape(probabilities)[1:]], 0)
+            probabilities = tf.reshape(probabilities, by_block)
         context = context if rows is None or first_only else rows.drop(context)
         return self.output_dense(context, add_bias=False), probabilities
 

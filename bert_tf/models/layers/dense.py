@@ -5,6 +5,7 @@ import gc
 from typing import Any, Self
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 from bert_tf.models.layers.base import Layer, Shape, Weight, serializable
@@ -27,9 +28,17 @@ class Dense(Layer, keras.layers.Dense):
       inputs: Width of the input.
       units: Width of the output.
       initializer_range: Standard deviation of the initial kernel.
+      use_bias: Whether it has a bias; otherwise `bias` is zero.
     """
 
-    def __init__(self, inputs: int, units: int, initializer_range: float = 0.02, **kwargs):
+    def __init__(
+        self,
+        inputs: int,
+        units: int,
+        initializer_range: float = 0.02,
+        use_bias: bool = True,
+        **kwargs,
+    ):
         unknown = sorted(kwargs.keys() - _KERAS_ARGUMENTS)
         if unknown:
             raise TypeError(f"{type(self).__name__} takes no {', '.join(unknown)}")
@@ -37,21 +46,23 @@ class Dense(Layer, keras.layers.Dense):
         super().__init__(
             (None, inputs),
             units=units,
+            use_bias=use_bias,
             kernel_initializer="zeros",
             bias_initializer="zeros",
             **kwargs,
         )
         self.inputs, self.initializer_range = inputs, initializer_range
+        if not use_bias:
+            self.bias: Any = np.zeros(units, np.float32)
         # Keras would check it at every call, and rejects the dict that heads take.
         self.input_spec = None
         self.supports_masking = False
 
     def members(self) -> tuple[Weight, ...]:
-        """Kernel [inputs, units] and bias [units]."""
-        return (
-            Weight("kernel", (self.inputs, self.units), self.initializer_range, "_kernel"),
-            Weight("bias", (self.units,), "zeros"),
-        )
+        """Kernel [inputs, units] and, if it has one, bias [units]."""
+        shape = (self.inputs, self.units)
+        kernel = Weight("kernel", shape, self.initializer_range, "_kernel")
+        return (kernel, Weight("bias", (self.units,), "zeros")) if self.use_bias else (kernel,)
 
     def build(self, input_shape: object = None) -> None:
         """Creates the variables, and adapts them if the dtype policy or `lora_rank` requires it."""
@@ -97,7 +108,7 @@ class Dense(Layer, keras.layers.Dense):
             y = tf.matmul(x, tf.cast(tf.convert_to_tensor(self._kernel), x.dtype))
         if self.lora_enabled:
             y += self._low_rank_product(x)
-        return y + tf.cast(self.bias, y.dtype) if add_bias else y
+        return y + tf.cast(self.bias, y.dtype) if add_bias and self.use_bias else y
 
     def _low_rank_product(self, x: tf.Tensor) -> tf.Tensor:
         """The LoRA term; adding the kernels instead would lose small updates in bfloat16."""

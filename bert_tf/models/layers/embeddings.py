@@ -13,6 +13,11 @@ from bert_tf.models.layers.base import Configured, Layer, Shape, Weight, seriali
 from bert_tf.models.layers.dense import Dense
 from bert_tf.models.layers.normalization import LayerNorm
 
+# The row of RELATIVE_ROWS / 2 for each distance, the last for all larger ones (Raffel et al. 2020,
+# arXiv 1910.10683, section 2.1): one each below 8, then two for each doubling.
+_ROW_OF_DISTANCE = [n if n < 8 else 7 + (n * n // 64).bit_length() for n in range(92)]
+RELATIVE_ROWS = 32
+
 
 @serializable
 class Embeddings(Configured, Layer):
@@ -31,7 +36,9 @@ class Embeddings(Configured, Layer):
         self.norm = self.projection = None
         if config.embedding_norm:
             self.norm = LayerNorm(
-                width, config.layer_norm_eps, config.hidden_dropout_prob, name="norm", dtype=policy
+                *(width, config.layer_norm_eps, config.hidden_dropout_prob, config.norm_bias),
+                name="norm",
+                dtype=policy,
             )
         if config.embedding_size is not None:
             self.projection = Dense(
@@ -39,16 +46,22 @@ class Embeddings(Configured, Layer):
             )
 
     def members(self) -> Iterator[Weight | Layer]:
-        """Tables [vocab_size, positions or types, embedding width], norm, and projection."""
+        """Tables [vocab_size, positions or types, embedding width], norm, and projection.
+
+        A table of relative positions is [RELATIVE_ROWS, num_attention_heads].
+        """
         config = self.config
         for attribute, rows in (
             ("word", config.vocab_size),
-            ("position", config.max_position_embeddings),
+            ("position", 0 if config.rope_theta else config.max_position_embeddings),
             ("token_type", config.type_vocab_size),
         ):
             shape = (rows, config.embedding_width)
             if rows:
                 yield Weight(f"{attribute}_embeddings", shape, config.initializer_range, attribute)
+        if config.relative_positions:
+            shape = (RELATIVE_ROWS, config.num_attention_heads)
+            yield Weight("relative_positions", shape, config.initializer_range)
         yield from (part for part in (self.norm, self.projection) if part)
 
     def owner(self) -> "Embeddings":
@@ -89,7 +102,9 @@ class Embeddings(Configured, Layer):
         # Looked up in float32, so that the gradient of a table is summed in float32.
         owner = self.owner()
         total = tf.cast(tf.gather(tf.convert_to_tensor(owner.word), word_ids), tf.float32)
-        if positions is None:
+        if config.rope_theta:
+            pass  # attention has the positions
+        elif positions is None:
             total += owner.position_vectors(word_ids if counted_ids is None else counted_ids)
         else:
             total += tf.cast(tf.gather(tf.convert_to_tensor(owner.position), positions), tf.float32)
@@ -123,6 +138,21 @@ class Embeddings(Configured, Layer):
         # Fails if the length exceeds the positions.
         table = tf.reshape(table[offset - 1 : offset + length], [length + 1, table.shape[1]])
         return tf.gather(tf.cast(table, tf.float32), number)
+
+    def relative_scores(self, length: tf.Tensor) -> tf.Tensor | None:
+        """Attention scores by distance, float32 [1, num_attention_heads, length, length].
+
+        They are added to those of every layer; None without `relative_positions`.
+        """
+        if not self.config.relative_positions:
+            return None
+        place = tf.range(length)
+        distance = place - place[:, tf.newaxis]
+        largest = len(_ROW_OF_DISTANCE) - 1
+        row = tf.gather(_ROW_OF_DISTANCE, tf.minimum(tf.abs(distance), largest))
+        row += tf.where(distance > 0, RELATIVE_ROWS // 2, 0)
+        scores = tf.gather(tf.convert_to_tensor(self.relative_positions), row)
+        return tf.cast(tf.transpose(scores, [2, 0, 1])[tf.newaxis], tf.float32)
 
     def compute_output_shape(self, input_shape: Shape) -> Shape:
         """The shape [batch * length, hidden_size] for [batch, length]."""

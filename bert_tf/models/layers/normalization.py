@@ -1,5 +1,6 @@
 """Layer normalization, in float32 with any compute dtype."""
 
+import numpy as np
 import tensorflow as tf
 
 from bert_tf.models import fused_ops
@@ -8,15 +9,23 @@ from bert_tf.models.layers.base import Layer, Weight, serializable
 
 @serializable
 class LayerNorm(Layer):
-    """LayerNorm over the last axis of [rows, width], then dropout with a rate."""
+    """LayerNorm over the last axis of [rows, width], then dropout with a rate.
 
-    def __init__(self, width: int, epsilon: float = 1e-12, rate: float = 0.0, **kwargs):
+    With `use_bias` false, beta is zero.
+    """
+
+    def __init__(
+        self, width: int, epsilon: float = 1e-12, rate: float = 0.0, use_bias: bool = True, **kwargs
+    ):
         super().__init__((None, width), **kwargs)
-        self.width, self.epsilon, self.rate = width, epsilon, rate
+        self.width, self.epsilon, self.rate, self.use_bias = width, epsilon, rate, use_bias
+        if not use_bias:
+            self.beta = np.zeros(width, np.float32)
 
     def members(self) -> tuple[Weight, ...]:
-        """Gamma and beta [width]."""
-        return Weight("gamma", (self.width,), "ones"), Weight("beta", (self.width,), "zeros")
+        """Gamma and, if it has one, beta [width]."""
+        gamma = Weight("gamma", (self.width,), "ones")
+        return (gamma, Weight("beta", (self.width,), "zeros")) if self.use_bias else (gamma,)
 
     def call(self, x: tf.Tensor, seed: tf.Tensor | None = None) -> tf.Tensor:
         """Normalizes x; applies dropout if a seed (int32 scalar) is given."""

@@ -32,6 +32,9 @@ class FeedForward(Layer):
       activation: A name in `config.ACTIVATIONS`.
       initializer_range: Standard deviation of the initial kernels.
       output_range: That of the second map; None: the same.
+      gated: Whether the first map has two halves, the activation of one times the other (Shazeer
+        2020, arXiv 2002.05202).
+      use_bias: Whether the maps have biases.
     """
 
     def __init__(
@@ -41,16 +44,19 @@ class FeedForward(Layer):
         activation: str = "gelu",
         initializer_range: float = 0.02,
         output_range: float | None = None,
+        gated: bool = False,
+        use_bias: bool = True,
         **kwargs,
     ):
         super().__init__((None, hidden_size), **kwargs)
         self.hidden_size, self.intermediate_size = hidden_size, intermediate_size
         self.activation, self.initializer_range = activation, initializer_range
-        self.output_range = output_range
+        self.output_range, self.gated, self.use_bias = output_range, gated, use_bias
+        width = 2 * intermediate_size if gated else intermediate_size
         self.intermediate, self.output_dense = (
-            Dense(inputs, units, deviation, name=name, dtype=self.dtype_policy)
+            Dense(inputs, units, deviation, use_bias, name=name, dtype=self.dtype_policy)
             for name, inputs, units, deviation in (
-                ("intermediate", hidden_size, intermediate_size, initializer_range),
+                ("intermediate", hidden_size, width, initializer_range),
                 ("output", intermediate_size, hidden_size, output_range or initializer_range),
             )
         )
@@ -63,7 +69,12 @@ class FeedForward(Layer):
         """Maps [rows, hidden_size] to [rows, hidden_size]."""
         inner = self.intermediate(x, add_bias=False)
         bias = tf.convert_to_tensor(self.intermediate.bias)
-        inner = fused_ops.bias_activation(inner, bias, self.activation)
+        if self.gated:
+            (inner, gate), (bias, gate_bias) = tf.split(inner, 2, -1), tf.split(bias, 2)
+            inner = fused_ops.bias_activation(inner, bias, self.activation)
+            inner *= gate + tf.cast(gate_bias, gate.dtype)
+        else:
+            inner = fused_ops.bias_activation(inner, bias, self.activation)
         return self.output_dense(inner, add_bias=False)
 
 
@@ -79,22 +90,31 @@ class TransformerBlock(Configured, Layer):
     >>> block = TransformerBlock(BertConfig.named("tiny"))
     >>> block(tf.zeros([2, 5, 128]), mask=tf.constant([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0]])).shape
     TensorShape([2, 5, 128])
+
+    Args:
+      config: The configuration.
+      index: Number of the layer, from 0, on which attention and norms may depend.
     """
 
     config: BertConfig
+    attention_norm: Any  # None: there is none
 
-    def __init__(self, config: BertConfig, **kwargs):
+    def __init__(self, config: BertConfig, index: int = 0, **kwargs):
         super().__init__((None, config.hidden_size), **kwargs)
-        self.config, self.supports_masking = config, True
+        self.config, self.index, self.supports_masking = config, index, True
         policy, hidden_size = self.dtype_policy, config.hidden_size
         additions = 2 * config.num_hidden_layers if config.pre_norm else 1
         output_range = config.initializer_range / math.sqrt(additions)
+        local = config.is_local(index)
         self.attention = SelfAttention(
             hidden_size,
             config.num_attention_heads,
             config.attention_probs_dropout_prob,
             config.initializer_range,
             output_range,
+            config.linear_bias,
+            (config.local_rope_theta if local else None) or config.rope_theta,
+            config.local_attention // 2 if local else None,
             name="attention",
             dtype=policy,
         )
@@ -104,19 +124,24 @@ class TransformerBlock(Configured, Layer):
             config.hidden_act,
             config.initializer_range,
             output_range,
+            config.gated,
+            config.linear_bias,
             name="feed_forward",
             dtype=policy,
         )
         epsilon, rate = config.layer_norm_eps, config.hidden_dropout_prob
         norm = LayerNorm if config.pre_norm else ResidualNorm
         self.attention_norm, self.output_norm = (
-            norm(hidden_size, epsilon, rate, name=name, dtype=policy)
+            norm(hidden_size, epsilon, rate, config.norm_bias, name=name, dtype=policy)
             for name in ("attention_norm", "output_norm")
         )
+        if config.pre_norm and not (index or config.first_norm):
+            self.attention_norm = None
 
     def members(self) -> tuple[Layer, ...]:
         """The sub-layers."""
-        return self.attention, self.attention_norm, self.feed_forward, self.output_norm
+        norm = () if self.attention_norm is None else (self.attention_norm,)
+        return self.attention, *norm, self.feed_forward, self.output_norm
 
     def compute_output_shape(self, input_shape: Shape) -> Any:
         """The shape of the output, and of the attention probabilities where x has rows."""
@@ -140,6 +165,7 @@ class TransformerBlock(Configured, Layer):
         rows: TokenRows | None = None,
         first_only: bool = False,
         cache: KeyValueCache | None = None,
+        relative_scores: tf.Tensor | None = None,
         mask: tf.Tensor | None = None,
     ) -> Any:
         """Applies the block; arguments and results as for `SelfAttention.call`.
@@ -152,18 +178,20 @@ class TransformerBlock(Configured, Layer):
             shape = tf.shape(x)
             mask = tf.ones(shape[:2]) if mask is None else mask
             bias = attention_bias(mask, self.config.causal)
-            output, _ = self.call(tf.reshape(x, [-1, x.shape[-1]]), bias, seed)
+            rows = tf.reshape(x, [-1, x.shape[-1]])
+            output, _ = self.call(rows, bias, seed, relative_scores=relative_scores)
             return tf.reshape(output, shape)
         assert mask_bias is not None
         seeds = [None] * 3 if seed is None else tf.unstack(seed)
         pre_norm = self.config.pre_norm
         attended, probabilities = self.attention(
-            self.attention_norm(x) if pre_norm else x,
+            self.attention_norm(x) if pre_norm and self.attention_norm else x,
             mask_bias,
             seed=seeds[0],
             rows=rows,
             first_only=first_only,
             cache=cache,
+            relative_scores=relative_scores,
         )
         if first_only:
             length = tf.shape(mask_bias)[-1]

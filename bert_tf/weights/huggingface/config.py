@@ -19,6 +19,9 @@ from bert_tf.weights.huggingface import (
     electra,
     gpt,
     keys,
+    modernbert,
+    mpnet,
+    nomic_bert,
     roberta,
     sentence_transformers,
 )
@@ -32,7 +35,7 @@ FAMILIES = {
     family.model_type: family
     for family in (
         *(bert.FAMILY, roberta.FAMILY, distilbert.FAMILY, albert.FAMILY, electra.FAMILY),
-        *(gpt.GPT, gpt.GPT2, bart.FAMILY),
+        *(mpnet.FAMILY, modernbert.FAMILY, nomic_bert.FAMILY, gpt.GPT, gpt.GPT2, bart.FAMILY),
     )
 }
 # Families with the weights of RoBERTa and another tokenizer.
@@ -48,6 +51,7 @@ _ACTIVATIONS = {
     "gelu_fast": "gelu",
     "gelu_pytorch_tanh": "gelu",
     "relu": "relu",
+    "silu": "silu",
     "tanh": "tanh",
 }
 # Activations of the score of a pair, as sentence-transformers names them.
@@ -88,7 +92,7 @@ def read_config(values: dict[str, Any], name: str) -> tuple[Family, BertConfig]:
     ours = {field: stated[key] for key, field in family.keys.items() if key in stated}
     activation = str(ours.get("hidden_act", "gelu"))
     if activation not in _ACTIVATIONS:
-        key = next(key for key, field in family.keys.items() if field == "hidden_act")
+        *_, key = (key for key, field in family.keys.items() if field == "hidden_act")
         raise InputError(f"{name}: {key} is {activation!r}; known are {', '.join(_ACTIVATIONS)}.")
     ours |= {"hidden_act": _ACTIVATIONS[activation], "model_type": family.model_type}
     try:

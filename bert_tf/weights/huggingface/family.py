@@ -19,6 +19,7 @@ class Architecture:
       lacks: Groups that it does not have.
       head: Its layer that is the head of a task; None: no task.
       pooler: Its layer that is our pooler. {prefix} stands for that of the encoder.
+      names: Names that only this class has, in addition to those of the family.
       causal: Whether it is for left-to-right models or for others; None: for both.
       biased: Whether the head has a bias; ours always has one.
       only: Keys of config.json that its outputs depend on, with the values that are supported.
@@ -30,6 +31,7 @@ class Architecture:
     lacks: tuple[str, ...] = ()
     head: str | None = None
     pooler: str = "{prefix}pooler.dense"
+    names: Mapping[str, str] = dataclasses.field(default_factory=dict)
     causal: bool | None = None
     biased: bool = True
     zeros: str | None = None

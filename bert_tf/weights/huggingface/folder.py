@@ -87,6 +87,7 @@ class _Stored:
 def _table(family: Family, architecture: Architecture, prefix: str) -> Table:
     names = {
         **family.names,
+        **architecture.names,
         "encoder/pooler": architecture.pooler,
         **({"heads/{head}": architecture.head} if architecture.head else {}),
     }

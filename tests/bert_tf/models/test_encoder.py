@@ -29,11 +29,11 @@ def _randomize(model, seed=0):
 def _norm(x, layer):
     mean, variance = x.mean(-1, keepdims=True), x.var(-1, keepdims=True)
     standard = (x - mean) / np.sqrt(variance + 1e-12)
-    return standard * layer.gamma.numpy() + layer.beta.numpy()
+    return standard * layer.gamma.numpy() + np.asarray(layer.beta)
 
 
 def _dense(x, layer):
-    return x @ layer.kernel.numpy().astype(np.float64) + layer.bias.numpy()
+    return x @ layer.kernel.numpy().astype(np.float64) + np.asarray(layer.bias)
 
 
 def _gelu(x, exact):
@@ -55,6 +55,26 @@ def _positions(ids, offset):
     return np.cumsum(mask, 1) * mask + offset - 1
 
 
+def _scores_by_distance(encoder, length):
+    """Raffel et al. 2020, section 2.1: 32 rows, up to a distance of 128."""
+    if not encoder.config.relative_positions:
+        return 0.0
+    distance = np.arange(length) - np.arange(length)[:, None]
+    far = np.maximum(abs(distance), 8)
+    row = np.minimum(8 + np.floor(np.log(far / 8) / np.log(128 / 8) * 8 + 1e-9), 15).astype(int)
+    row = np.where(abs(distance) < 8, abs(distance), row) + 16 * (distance > 0)
+    return encoder.embeddings.relative_positions.numpy()[row].transpose(2, 0, 1)
+
+
+def _rotated(x, theta):
+    """Complex numbers of both halves of [..., length, size], turned by the position."""
+    size = x.shape[-1]
+    speed = theta ** (-2 * np.arange(size // 2) / size)
+    turn = np.exp(1j * np.arange(x.shape[-2])[:, None] * speed)
+    x = (x[..., : size // 2] + 1j * x[..., size // 2 :]) * turn
+    return np.concatenate([x.real, x.imag], -1)
+
+
 def _reference(encoder, batch, causal=False):
     """Section 3.1 of Vaswani et al. and section 3 of Devlin et al., written out."""
     config = encoder.config
@@ -64,7 +84,8 @@ def _reference(encoder, batch, causal=False):
     tables = encoder.embeddings
     length, heads = ids.shape[1], config.num_attention_heads
     x = tables.word.numpy().astype(np.float64)[ids]
-    x += tables.position.numpy()[_positions(ids, config.position_offset)]
+    if not config.rope_theta:
+        x += tables.position.numpy()[_positions(ids, config.position_offset)]
     x += tables.token_type.numpy()[types] if config.type_vocab_size else 0
     x = _norm(x, tables.norm) if config.embedding_norm else x
     x = embedded = _dense(x, tables.projection) if config.embedding_size else x
@@ -73,19 +94,36 @@ def _reference(encoder, batch, causal=False):
         allowed = allowed & np.tril(np.ones((length, length), bool))
     for index in range(config.num_hidden_layers):
         block = encoder.blocks[0 if config.shared_layers else index]
+        before = _norm(x, block.attention_norm) if config.pre_norm and block.attention_norm else x
         q, k, v = (
             part.reshape(len(ids), length, heads, -1).transpose(0, 2, 1, 3)
-            for part in np.split(_dense(x, block.attention.qkv), 3, -1)
+            for part in np.split(_dense(before, block.attention.qkv), 3, -1)
         )
+        local = config.local_attention > 0 and index % config.global_every > 0
+        if config.rope_theta:
+            theta = config.local_rope_theta if local else config.rope_theta
+            q, k = _rotated(q, theta), _rotated(k, theta)
         scores = q @ k.transpose(0, 1, 3, 2) / math.sqrt(q.shape[-1])
-        context = _softmax(np.where(allowed, scores, -1e9)) @ v
+        scores += _scores_by_distance(encoder, length)
+        distance = abs(np.arange(length) - np.arange(length)[:, None])
+        seen = allowed & ((distance <= config.local_attention // 2) | (not local))
+        context = _softmax(np.where(seen, scores, -1e9)) @ v
         context = context.transpose(0, 2, 1, 3).reshape(x.shape)
-        x = _norm(x + _dense(context, block.attention.output_dense), block.attention_norm)
-        inner = _gelu(_dense(x, block.feed_forward.intermediate), config.hidden_act == "gelu_erf")
-        x = _norm(x + _dense(inner, block.feed_forward.output_dense), block.output_norm)
+        x = x + _dense(context, block.attention.output_dense)
+        x = x if config.pre_norm else _norm(x, block.attention_norm)
+        before = _norm(x, block.output_norm) if config.pre_norm else x
+        inner, *gate = np.split(
+            _dense(before, block.feed_forward.intermediate), 1 + config.gated, -1
+        )
+        inner = _gelu(inner, config.hidden_act == "gelu_erf") * (gate[0] if gate else 1.0)
+        x = x + _dense(inner, block.feed_forward.output_dense)
+        x = x if config.pre_norm else _norm(x, block.output_norm)
+    x = _norm(x, encoder.final_norm) if config.pre_norm else x
     pool = {"tanh": np.tanh, "relu": lambda v: np.maximum(v, 0), None: lambda v: v}
     # The token that has seen all others.
     seen = x[np.arange(len(x)), mask.sum(1) - 1] if causal else x[:, 0]
+    if config.pool_mean:
+        seen = (x * mask[..., None]).sum(1) / mask.sum(1, keepdims=True)
     pooled = pool[config.pooler_act](_dense(seen, encoder.pooler) if config.pooler_act else seen)
     return embedded, x, pooled
 
@@ -98,13 +136,23 @@ OPTIONS = [
     {"embedding_norm": False},
     {"position_offset": 2},
     {"shared_layers": True},
+    {"relative_positions": True},
     {"type_vocab_size": 0},
     {"type_vocab_size": 3},
     {"pooler_act": None},
     {"pooler_act": "relu", "pooler_dropout": 0.2},
     {"embedding_size": 6, "shared_layers": True, "num_hidden_layers": 3},
     {"model_type": "roberta", "position_offset": 2, "hidden_act": "gelu_erf", "causal": True},
-]
+    {"linear_bias": False, "norm_bias": False, "transform_bias": False},
+    {"gated": True, "pool_mean": True},
+    {"pre_norm": True, "first_norm": False},
+    {"rope_theta": 100.0},
+    {"local_attention": 4, "global_every": 2},
+    {"pre_norm": True, "first_norm": False, "gated": True, "linear_bias": False,
+     "norm_bias": False, "rope_theta": 100.0, "local_rope_theta": 10.0, "local_attention": 6,
+     "global_every": 3, "num_hidden_layers": 5, "pooler_act": None, "head_transform": True,
+     "transform_bias": False},
+]  # fmt: skip
 each_option = pytest.mark.parametrize("options", OPTIONS, ids=str)
 
 
@@ -205,6 +253,20 @@ def test_positions_before_the_first_are_of_padding_only():
     traced = tf.function(encoder, input_signature=[[spec] * 3])
     with pytest.raises(tf.errors.InvalidArgumentError):
         traced([make_batch(length=11)[name] for name in MODEL_INPUTS])
+
+
+def test_distances_share_rows_as_in_mpnet():
+    encoder = BertEncoder(dataclasses.replace(CONFIG, relative_positions=True))
+    encoder.embeddings.relative_positions.assign(np.repeat(np.arange(32.0)[:, None], 2, 1))
+    found = encoder.embeddings.relative_scores(200)
+    assert found.shape == (1, 2, 200, 200)
+    np.testing.assert_allclose(found[0, 1], _scores_by_distance(encoder, 200)[1])
+    row = found[0, 0, 100].numpy()
+    first = {int(value): index - 100 for index, value in reversed(list(enumerate(row)))}
+    # The first distance after the token of each row, and the last before it.
+    later = [first[number] for number in range(17, 32)]
+    assert later == [1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 23, 32, 46, 64, 91]
+    assert row[100 - 90] == 14 and row[100 - 91] == 15 and row[100] == 0
 
 
 @pytest.mark.parametrize("drop_padding", [False, True])

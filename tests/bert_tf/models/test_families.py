@@ -17,6 +17,10 @@ SIZES = [
     ("roberta-base", 124_055_040, (), 124_055_040),
     ("roberta-large", 354_310_144, (), 354_310_144),
     ("distilbert-base", 66_362_880, ("masked_lm",), 66_985_530),
+    ("mpnet-base", 108_895_872, ("masked_lm",), 109_518_527),
+    ("nomic_bert-base", 136_731_648, ("masked_lm",), 137_354_304),
+    ("modernbert-base", 149_014_272, ("masked_lm",), 149_655_232),
+    ("modernbert-large", 394_781_696, ("masked_lm",), 395_881_664),
     ("albert-base", 11_092_992, ("encoder/pooler", "masked_lm", "sentence_order"), 11_813_810),
     ("albert-large", 16_634_368, ("encoder/pooler", "masked_lm", "sentence_order"), 17_847_474),
     ("albert-xlarge", 54_528_512, ("encoder/pooler", "masked_lm", "sentence_order"), 59_021_490),
@@ -52,7 +56,7 @@ def test_generators(name, width, heads, total):
 
 
 def test_every_family_has_the_sizes_of_bert():
-    for family in ("roberta", "distilbert", "albert", "electra", "bart"):
+    for family in ("roberta", "mpnet", "nomic_bert", "distilbert", "albert", "electra", "bart"):
         config = BertConfig.named(f"{family}-tiny", vocab_size=100)
         assert (config.num_hidden_layers, config.hidden_size) == (2, 128)
         assert encoders.unallocated(config).parameters > 0

@@ -36,9 +36,35 @@ OF_EVERY_CLASS = {
     "position_embedding_type": "absolute", "auto_map": None, "quantization_config": None,
     "pruned_heads": {}, "torch_dtype": "float32", "_name_or_path": "",
 }  # fmt: skip
+MODERN_LAYERS = ["full_attention", "sliding_attention", "sliding_attention", "full_attention"]
+MODERN_ROPE = {
+    "full_attention": {"rope_type": "default", "rope_theta": 1000.0},
+    "sliding_attention": {"rope_type": "default", "rope_theta": 10.0},
+}
 PUBLISHED = {
     "Bert": BERT,
     "Roberta": BERT | {"pad_token_id": 1, "bos_token_id": 0, "eos_token_id": 2},
+    "MPNet": {key: BERT[key] for key in BERT if key not in ("type_vocab_size", "is_decoder")}
+    | {"relative_attention_num_buckets": 32, "pad_token_id": 1, "bos_token_id": 0,
+       "eos_token_id": 2, "max_position_embeddings": 42, "classifier_dropout": 0.1},
+    "ModernBert": {
+        "vocab_size": 90, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 4,
+        "num_attention_heads": 4, "hidden_activation": "gelu", "max_position_embeddings": 8192,
+        "initializer_range": 0.02, "initializer_cutoff_factor": 2.0, "norm_eps": 1e-05,
+        "norm_bias": False, "pad_token_id": 50283, "eos_token_id": 50282, "bos_token_id": 50281,
+        "cls_token_id": 50281, "sep_token_id": 50282, "attention_bias": False,
+        "attention_dropout": 0.0, "layer_types": MODERN_LAYERS, "local_attention": 128,
+        "rope_parameters": MODERN_ROPE, "global_rope_theta": 1000.0, "local_rope_theta": 10.0,
+        "global_attn_every_n_layers": 3, "embedding_dropout": 0.0, "mlp_bias": False,
+        "mlp_dropout": 0.0, "decoder_bias": True, "classifier_pooling": "cls",
+        "classifier_dropout": 0.0, "classifier_bias": False, "classifier_activation": "gelu",
+        "deterministic_flash_attn": False, "sparse_prediction": False, "layer_norm_eps": 1e-5,
+        "sparse_pred_ignore_index": -100, "tie_word_embeddings": True, "rope_scaling": None,
+        "reference_compile": None, "repad_logits_with_grad": False,
+    },
+    "NomicBert": {key: BERT[key] for key in BERT if key != "is_decoder"}
+    | {"hidden_act": "silu", "head_dim": 8,
+       "rope_parameters": {"rope_type": "default", "rope_theta": 1000.0}},
     "DistilBert": {
         "vocab_size": 90, "max_position_embeddings": 40, "sinusoidal_pos_embds": False,
         "n_layers": 2, "n_heads": 4, "dim": 32, "hidden_dim": 64, "dropout": 0.1,
@@ -81,6 +107,7 @@ CLASSES |= {
     "OpenAIGPT": ["OpenAIGPTModel", "OpenAIGPTLMHeadModel", "OpenAIGPTDoubleHeadsModel"],
     "GPT2": ["GPT2Model", "GPT2LMHeadModel", "GPT2DoubleHeadsModel"],
     "Bart": ["BartModel", "BartForConditionalGeneration", "BartForSequenceClassification"],
+    "ModernBert": ["ModernBertModel", "ModernBertForMaskedLM", "ModernBertForMultipleChoice"],
     "Bert": ["BertModel", "BertForMaskedLM", "BertForSequenceClassification"],
 }
 # Changes no output of transformers 5 in evaluation, with the inputs of its tokenizer.
@@ -91,16 +118,19 @@ INERT = {
     *("activation_dropout", "encoder_layerdrop", "decoder_layerdrop", "embd_pdrop"),
     *("sinusoidal_pos_embds", "tie_weights_", "gap_size", "down_scale_factor", "n_ctx"),
     *("net_structure_type", "num_memory_blocks", "n_special", "predict_special_tokens"),
-    *("reorder_and_upcast_attn", "eos_token_id"),
+    *("reorder_and_upcast_attn", "eos_token_id", "cls_token_id", "sep_token_id"),
+    *("initializer_cutoff_factor", "mlp_dropout", "deterministic_flash_attn", "sparse_prediction"),
+    *("sparse_pred_ignore_index", "reference_compile", "repad_logits_with_grad"),
 }
-FOLLOWED_ALONE = {("Roberta", "pad_token_id"), ("Bart", "eos_token_id")}
+NOT_OF_MODERNBERT = {"layer_norm_eps"}  # in published files; its name is norm_eps
+FOLLOWED_ALONE = {("Roberta", "pad_token_id"), ("MPNet", "pad_token_id"), ("Bart", "eos_token_id")}
 # Followed by what reads the head, or the settings of generation, and tested there.
 ELSEWHERE = {"architectures", "id2label", "problem_type", "forced_eos_token_id"}
 OF_A_SUMMARY = {"summary_type", "summary_use_proj", "summary_activation", "summary_proj_to_labels"}
 
 
 def of(name, architecture):
-    family = {"OpenAIGPT": "openai-gpt"}.get(name, name.lower())
+    family = {"OpenAIGPT": "openai-gpt", "NomicBert": "nomic_bert"}.get(name, name.lower())
     return OF_EVERY_CLASS | PUBLISHED[name] | {
         "model_type": family, "architectures": [architecture]
     }  # fmt: skip
@@ -110,7 +140,7 @@ def changed(key, value):
     """Another value of the same type, which makes a valid model where that is possible."""
     if isinstance(value, bool):
         return not value
-    if key in ("hidden_act", "activation", "afn", "activation_function"):
+    if key in ("hidden_act", "activation", "afn", "activation_function", "hidden_activation"):
         return "relu"
     if isinstance(value, int):
         return value * 2 if value > 3 else value + 1
@@ -118,6 +148,8 @@ def changed(key, value):
         return value + 0.25
     if isinstance(value, dict):
         return {"0": [1]}
+    if isinstance(value, list):
+        return value[::-1][1:]
     return "tanh" if key == "summary_activation" else f"{value or ''}x"
 
 
@@ -134,6 +166,8 @@ def test_every_key_is_followed_or_refused_by_name(name, architecture, caplog):
         if key in ELSEWHERE:
             continue
         inert = key in INERT and (name, key) not in FOLLOWED_ALONE
+        inert |= name == "ModernBert" and key in NOT_OF_MODERNBERT
+        inert |= key == "decoder_bias" and not architecture.endswith("ForMaskedLM")
         harmless = inert or (key in OF_A_SUMMARY and not chooses)
         harmless |= key == "tie_word_embeddings" and untied
         new = {"classifier_dropout": 0.35, "n_inner": 50}.get(key) or changed(key, value)
@@ -160,12 +194,46 @@ def test_a_key_that_nobody_knows_is_named(name, caplog):
         ("DistilBert", {"hidden_size": 64}, "hidden_size is 64, but dim, which means the same, 32"),
         ("GPT2", {"n_positions": "x"}, "max_position_embeddings is 'x'; it must be a whole"),
         ("Bart", {"eos_token_id": 7}, "decoder_start_token_id is 2, but eos_token_id 7"),
+        ("ModernBert", {"global_rope_theta": 7.0}, "global_rope_theta is 7.0, but rope_parameters"),
+        (
+            "ModernBert",
+            {"global_attn_every_n_layers": 2},
+            "layer_types is .* does not match .*n_layers 2",
+        ),
+        (
+            "ModernBert",
+            {"rope_parameters": {"full_attention": {"rope_type": "yarn"}}},
+            "rope_parameters: full_attention: the rope_type is 'yarn', not 'default'",
+        ),
+        (
+            "ModernBert",
+            {"rope_parameters": {"full_attention": {"factor": 2.0}}},
+            "rope_parameters: full_attention: has factor, which is not supported",
+        ),
+        ("ModernBert", {"layer_types": MODERN_LAYERS[1:]}, "layer_types is "),
+        ("ModernBert", {"classifier_activation": "relu"}, "classifier_activation is 'relu', but"),
+        ("ModernBert", {"norm_bias": True}, "norm_bias is True; only False is supported"),
         ("Bert", {"per_layer_config": {"0": {}}}, "per_layer_config is .*; it is not supported"),
     ],
 )
 def test_what_is_refused_is_explained(name, changes, message):
     with pytest.raises(InputError, match=rf"config\.json: {message}"):
         configs.read_config(of(name, CLASSES[name][0]) | changes, "config.json")
+
+
+def test_both_forms_of_a_modernbert_are_one():
+    new = of("ModernBert", "ModernBertModel")
+    old = {
+        key: value for key, value in new.items() if key not in ("layer_types", "rope_parameters")
+    }
+    for key in ("global_rope_theta", "local_rope_theta", "global_attn_every_n_layers"):
+        del new[key]
+    (_, first), (_, second) = (configs.read_config(form, "config.json") for form in (old, new))
+    assert first == second
+    assert (first.rope_theta, first.local_rope_theta, first.global_every) == (1000.0, 10.0, 3)
+    neither = {key: value for key, value in old.items() if key in new}
+    _, usual = configs.read_config(neither, "config.json")
+    assert (usual.rope_theta, usual.local_rope_theta, usual.global_every) == (160_000, 10_000, 3)
 
 
 def test_names_that_transformers_maps_are_followed():

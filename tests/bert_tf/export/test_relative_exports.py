@@ -1,0 +1,83 @@
+"""Exports of models whose attention, biases and norms are not those of BERT."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from bert_tf import BertConfig, tasks, weights
+from bert_tf.export import portable, saved_model, sources
+from bert_tf.inspection import model_page
+from bert_tf.inspection.settings import InspectionSettings
+from bert_tf.serving.plan import EngineName, ExecutionPlan
+from bert_tf.serving.predictor import Predictor
+from bert_tf.weights import formats
+from bert_tf.weights.bundle import Bundle, parameter_shapes
+from pipelines.tokenizers.wordpiece_vocabulary import WordPieceVocabulary
+from tests.bert_tf.exported import TEXTS
+
+pytestmark = pytest.mark.more
+
+CHANGES = {
+    "mpnet": {},
+    "modernbert": {"local_attention": 8, "pool_mean": True},
+    "nomic_bert": {},
+}
+KINDS = {"mood": "classification", "tags": "tagging"}
+
+
+@pytest.fixture(scope="module", params=CHANGES)
+def model(request, vocab_path, tmp_path_factory) -> str:
+    """A folder of a model of random weights with two tasks."""
+    vocabulary = WordPieceVocabulary.load(vocab_path)
+    config = BertConfig.named(
+        f"{request.param}-debug", vocab_size=len(vocabulary), **CHANGES[request.param]
+    )
+    found = [
+        dataclasses.replace(tasks.make(kind, name), max_seq_length=40, labels=("a", "b", "c"))
+        for name, kind in KINDS.items()
+    ]
+    rng = np.random.default_rng(0)
+    shapes = parameter_shapes(config, [(task.name, task.units) for task in found])
+    arrays = {
+        name: rng.normal(float(name.endswith("gamma")), 0.3, shape).astype("f4")
+        for name, shape in shapes.items()
+        if not name.startswith("next_sentence")
+    }
+    described = tuple(task.describe() for task in found)
+    folder = str(tmp_path_factory.mktemp(request.param) / "model")
+    bundle = Bundle(config, arrays, vocabulary, tasks=described)
+    weights.write(bundle, folder, formats.Format.BERT_TF)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def export(model, tmp_path_factory) -> str:
+    folder = str(tmp_path_factory.mktemp("export") / "one")
+    saved_model.export(sources.find([f"{name}={model}" for name in KINDS]), folder)
+    return f"{folder}/1"
+
+
+def test_other_runtimes_compute_the_same(model, tmp_path):
+    found = sources.find([f"{name}={model}" for name in KINDS])
+    report = portable.export(found, str(tmp_path), list(portable.Runtime), lambda path: [])
+    assert {name for name in report if "int8" not in name} >= {
+        f"{name}_ids{ending}" for name in KINDS for ending in (".tflite", ".onnx")
+    }
+
+
+@pytest.mark.parametrize("engine", EngineName)
+def test_every_engine_gives_the_same(export, engine, engine_cache):
+    pytest.importorskip({"litert": "ai_edge_litert"}.get(engine, engine))
+    predictor = Predictor(export, plan=ExecutionPlan(engine), cache=engine_cache)
+    for name in KINDS:
+        wanted, found = (
+            each(name, text=TEXTS)["logits"] for each in (Predictor(export), predictor)
+        )
+        np.testing.assert_allclose(found, wanted, atol=1e-4)
+    predictor.close()
+
+
+def test_it_is_inspected(model):
+    page = model_page.inspect(model, ["The small model reads."], InspectionSettings(), "mood")
+    assert page
