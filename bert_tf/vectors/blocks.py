@@ -155,18 +155,22 @@ class BlockOutput:
           InputError: something else is where the output would be, blocks of another identity are
             there, or another process writes them.
         """
-        if not self.ending:
-            what = f"what bert-tf {self.command} writes"
-            outputs.check_folder(self.path, what, [MANIFEST, IDENTITY], anywhere=True)
-        elif not files.gfile.exists(f"{self.folder}/{IDENTITY}"):
+        if self.ending and not files.gfile.exists(f"{self.folder}/{IDENTITY}"):
             files.remove_tree(self._nameless)
-            self.check_absent()
+        self.check_absent()
         with locks.held(self.folder):
             self.begin(identity)
             yield
 
     def check_absent(self) -> None:
-        """Raises InputError if a file of the output exists, unless its blocks are there, too."""
+        """Raises InputError if something else has the name of the output, or it is complete.
+
+        A folder of ours may be complete; so may a file whose blocks a kill has left.
+        """
+        if not self.ending:
+            what = f"what bert-tf {self.command} writes"
+            outputs.check_folder(self.path, what, [MANIFEST, IDENTITY], anywhere=True)
+            return
         if files.gfile.exists(f"{self.folder}/{IDENTITY}"):
             return
         for path in self.files():

@@ -88,6 +88,8 @@ def _check_paths(source: str, place: BlockOutput) -> None:
         )
     for path in place.files() if place.ending else ():
         outputs.check_file(path, source)
+    if place.read() is None:
+        place.check_absent()
 
 
 def _compute(
