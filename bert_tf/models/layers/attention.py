@@ -105,7 +105,7 @@ def neighbourhoods(
     """
     length = qkv.shape[1] or tf.shape(qkv)[1]
     block = min(window, length) if isinstance(length, int) else tf.minimum(window, length)
-    count = -(-length // block)
+    count = (length + block - 1) // block  # of positive numbers, whose quotients ONNX rounds alike
 
     def blocks(x: tf.Tensor, padding: float) -> tf.Tensor:
         """[batch, length, ...] as [batch, count + 2, block, ...], with an empty block outside."""
