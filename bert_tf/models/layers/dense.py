@@ -150,6 +150,13 @@ class Dense(Layer, keras.layers.Dense):
         finally:
             gc.unfreeze()
 
+    @property
+    def variable_serialization_spec(self) -> dict:
+        """The variables in files of Keras by mode of quantization; a bias of zeros is none."""
+        spec = super().variable_serialization_spec
+        absent = () if self.use_bias else ("bias",)
+        return {mode: [n for n in names if n not in absent] for mode, names in spec.items()}
+
     def load_own_variables(self, store: Any) -> None:
         """Loads a kernel with the LoRA update merged; the update starts again at zero."""
         factor = self.lora_kernel_a.numpy() if self.lora_enabled else None

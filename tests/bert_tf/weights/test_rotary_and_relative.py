@@ -4,6 +4,7 @@ import dataclasses
 import json
 import math
 
+import keras
 import numpy as np
 import pytest
 
@@ -135,6 +136,15 @@ def test_another_architecture_is_named(tmp_path):
     change(tmp_path / "hf/config.json", model_type="deberta-v2")
     with pytest.raises(InputError, match="model_type is 'deberta-v2'; known are .*modernbert"):
         weights.read(f"{tmp_path}/hf")
+
+
+@EACH
+def test_keras_saves_and_loads_them(tmp_path, config):
+    model = make_bundle(config, shape="tagging", units=3).task_model()
+    model.save(f"{tmp_path}/model.keras")
+    again = keras.models.load_model(f"{tmp_path}/model.keras")
+    for one, other in zip(model.get_weights(), again.get_weights(), strict=True):
+        np.testing.assert_array_equal(one, other)
 
 
 @EACH
