@@ -4,6 +4,7 @@ import dataclasses
 import hashlib
 import json
 import os
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -42,17 +43,24 @@ def stamp(settings: FineTuningSettings) -> str:
     """A checksum of the settings, and of size and date of all files that are read.
 
     While it is the same, so is the run, and a finished one need not read its data to know it.
+
+    Raises:
+      InputError: a model or data are not there.
     """
-    read = [path for request in settings.tasks for path in task_data.files_of(request)]
-    read += tables.files_of(settings.unlabelled) if settings.unlabelled else []
+    read: list[str] = []
     for model in filter(None, (settings.init, settings.teacher)):
         place = formats.find(model)
+        formats.detect(place)  # a model that is not there is noticed before the data are looked for
         folder = place if files.gfile.isdir(place) else os.path.dirname(place) or "."
         found = files.matching(folder, "*")  # and what is in folders of sentence-transformers
         read += [*found, *(file for place in found for file in files.matching(place, "*"))]
         read.append(f"{os.path.dirname(folder)}/modules.json")
+    read += [path for request in settings.tasks for path in task_data.files_of(request)]
+    read += tables.files_of(settings.unlabelled) if settings.unlabelled else []
     stats = [(path, files.gfile.stat(path)) for path in read if files.gfile.exists(path)]
-    known = [(path, found.length, found.mtime_nsec) for path, found in stats]
+    known: list[Any] = [(path, found.length, found.mtime_nsec) for path, found in stats]
+    if not all(found.mtime_nsec for _, found in stats):
+        known.append(time.time_ns())  # storage without dates: never the same
     text = json.dumps([json_files.as_json(dataclasses.asdict(settings)), known])
     return hashlib.sha256(text.encode()).hexdigest()
 
@@ -78,8 +86,6 @@ def prepare(
         settings = dataclasses.replace(settings, fixed_length=True)
         if any(tasks.make(request.kind).generation for request in settings.tasks):
             raise InputError("texts are not written on TPUs; fine-tune for them on GPUs or a CPU.")
-    for model in filter(None, (settings.init, settings.teacher)):
-        formats.detect(formats.find(model))
     settings = dataclasses.replace(settings, init=named_models.pinned(settings.init))
     # Before the weights, which take longer.
     examples = [task_data.read_examples(request, settings) for request in settings.tasks]

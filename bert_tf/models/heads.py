@@ -397,7 +397,8 @@ class TaskHead(OutputsHead, Dense):
 
     def get_config(self) -> dict:
         """Arguments of the constructor, and later adaptations."""
-        body = None if self.config.is_plain else self.config.to_dict()
-        encoder = None if self.transform is None else self.transform.config.to_dict()
-        ours = {"inputs": self.encoder_width, "body": body, "encoder": encoder}
-        return super().get_config() | ours
+        return super().get_config() | {
+            "inputs": self.encoder_width,
+            "body": None if self.config.is_plain else self.config.to_dict(),
+            "encoder": None if self.transform is None else self.transform.config.to_dict(),
+        }

@@ -266,7 +266,7 @@ SENTENCE_FILES = [
     (
         "_POOLING_KEYS",
         {"word_embedding_dimension": 32, "pooling_mode": "mean", "include_prompt": True},
-        {"word_embedding_dimension", "include_prompt"},
+        {"word_embedding_dimension"},
     ),
     (
         "_NORMALIZE_KEYS",
