@@ -203,10 +203,8 @@ class LayerMix(Layer):
 
     def members(self) -> tuple[Weight, ...]:
         """`weights` [count], initially equal, and `scale` [1]."""
-        return (
-            Weight("weights", (self.count,), "zeros", "layer_weights"),
-            Weight("scale", (1,), "ones"),
-        )
+        weights = Weight("weights", (self.count,), "zeros", "layer_weights")
+        return weights, Weight("scale", (1,), "ones")
 
     def compute_output_shape(self, input_shape: Shape) -> Shape:
         """The shape of one layer."""
@@ -242,7 +240,7 @@ class HeadBody(Layer):
         **kwargs,
     ):
         super().__init__((None, None, width), **kwargs)
-        self.config = config if isinstance(config, HeadConfig) else HeadConfig(**config)
+        self.config = config = config if isinstance(config, HeadConfig) else HeadConfig(**config)
         self.config.check_task(per_token, self.name)
         self.width, self.depth, self.per_token, self.rate = width, depth, per_token, rate
         self.indices = self.config.indices(depth)
@@ -252,14 +250,8 @@ class HeadBody(Layer):
         if self.config.layers.startswith("weighted"):
             self.mix = LayerMix(len(self.indices), width, name="mix", dtype=self.dtype_policy)
         if self.config.bilstm_layers:
-            self.bilstm = BiLstm(
-                self.output_width,
-                self.config.bilstm_width,
-                self.config.bilstm_layers,
-                rate,
-                name="bilstm",
-                dtype=self.dtype_policy,
-            )
+            sizes = (self.output_width, config.bilstm_width, config.bilstm_layers)
+            self.bilstm = BiLstm(*sizes, rate, name="bilstm", dtype=self.dtype_policy)
             self.output_width = self.bilstm.width
 
     def members(self) -> list[Layer]:
@@ -397,8 +389,10 @@ class TaskHead(OutputsHead, Dense):
 
     def get_config(self) -> dict:
         """Arguments of the constructor, and later adaptations."""
+        body = None if self.config.is_plain else self.config.to_dict()
+        encoder = None if self.transform is None else self.transform.config.to_dict()
         return super().get_config() | {
             "inputs": self.encoder_width,
-            "body": None if self.config.is_plain else self.config.to_dict(),
-            "encoder": None if self.transform is None else self.transform.config.to_dict(),
+            "body": body,
+            "encoder": encoder,
         }
