@@ -59,7 +59,7 @@ class Vocabulary(abc.ABC):
     kind: ClassVar[str]  # name in `registry.KINDS`
     files: ClassVar[tuple[str, ...]]
     marker_files: ClassVar[tuple[str, ...]]  # files whose presence identifies the vocabulary
-    # The first form counts, unless the vocabulary has the start token of another.
+    # The first of those counts whose special tokens the vocabulary has most of.
     forms: ClassVar[tuple[SequenceForm, ...]]
     usual: ClassVar[TokenizerSettings]  # all settings, with the values they have in most models
     stored: ClassVar[tuple[str, ...]]  # those that are stored with any value, others if unusual
@@ -72,8 +72,8 @@ class Vocabulary(abc.ABC):
     @functools.cached_property
     def form(self) -> SequenceForm:
         """The form of sequences, which the special tokens of the vocabulary show."""
-        found = (form for form in self.forms if form.roles["start"] in self.tokens)
-        return next(found, self.forms[0])
+        known = set(self.tokens)
+        return max(self.forms, key=lambda form: len([t for t in form.roles.values() if t in known]))
 
     @property
     def roles(self) -> Mapping[str, str]:

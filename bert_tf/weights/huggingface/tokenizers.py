@@ -8,10 +8,10 @@ from bert_tf.models.config import BertConfig
 from bert_tf.weights.bundle import Bundle
 from pipelines.common import files, json_files
 from pipelines.common.errors import InputError
-from pipelines.tokenizers import bpe_vocabulary
+from pipelines.tokenizers import bpe_vocabulary, sentencepiece_numbering
 from pipelines.tokenizers.bpe_vocabulary import ByteBPEVocabulary
 from pipelines.tokenizers.hugging_face import CONFIG, FAST, TokenizerFiles
-from pipelines.tokenizers.hugging_face_rules import LONGEST_WORD, TEXT_ROLES
+from pipelines.tokenizers.hugging_face_rules import LONGEST_WORD, TEXT_ROLES, rules_of
 from pipelines.tokenizers.sentencepiece_vocabulary import SentencePieceVocabulary
 from pipelines.tokenizers.vocabulary import TokenizerSettings, Vocabulary, in_order
 from pipelines.tokenizers.wordpiece_vocabulary import (
@@ -21,6 +21,8 @@ from pipelines.tokenizers.wordpiece_vocabulary import (
 )
 
 _SPACE = "add_prefix_space"
+# Of XLM-R and CamemBERT; in spite of its name, a unigram model.
+_FAIRSEQ = "sentencepiece.bpe.model"
 # Roles of special tokens by their names in tokenizer_config.json.
 _ROLES_OF_TEXTS = TEXT_ROLES | {"bos_token": "start", "eos_token": "separator"}
 _GPT_ROLES = {"pad_token": "pad", "unk_token": "unknown", "eos_token": "separator"}
@@ -49,12 +51,16 @@ def read(
       InputError: A file is damaged, or the tokenizer is of another kind or does what ours does not.
     """
     theirs = TokenizerFiles(path)
-    if _has_word_pieces(theirs):
+    model = theirs.fast.get("model")
+    is_unigram = isinstance(model, dict) and model.get("type") == "Unigram"
+    if is_unigram or files.gfile.exists(f"{path}/{_FAIRSEQ}"):
+        kind = "sentencepiece"
+    elif _has_word_pieces(theirs):
         kind = "wordpiece"
-    theirs.check_class(kind)
     readers: dict[str, Callable[[TokenizerFiles, int], Vocabulary | None]]
     readers = {"wordpiece": _read_wordpiece, "sentencepiece": _read_sentencepiece}
     vocabulary = readers.get(kind, _read_bpe)(theirs, config.vocab_size)
+    theirs.check_class(rules_of(vocabulary) if vocabulary else kind)
     if vocabulary is None:
         return None, None
     if vocabulary.kind != kind:
@@ -76,7 +82,6 @@ def write(model: Bundle, folder: str) -> None:
       InputError: The format does not support a setting.
     """
     vocabulary, settings = model.require_vocabulary(), model.resolved_settings()
-    vocabulary.save(folder)
     found: dict[str, Any]
     tokens: dict[str, Any]
     if vocabulary.kind == "byte_bpe":
@@ -95,6 +100,10 @@ def write(model: Bundle, folder: str) -> None:
             )
         found = {"tokenizer_class": "OpenAIGPTTokenizer"}
         tokens = {name: vocabulary.roles[role] for name, role in _GPT_ROLES.items()}
+    elif isinstance(vocabulary, SentencePieceVocabulary) and vocabulary.takes_text_as_is:
+        found = {"tokenizer_class": sentencepiece_numbering.class_of(vocabulary.tokens)}
+        tokens = {name: vocabulary.roles[role] for name, role in _ROLES_OF_TEXTS.items()}
+        tokens["mask_token"] = {"content": tokens["mask_token"], **_MASK_AFTER_SPACE}
     elif vocabulary.kind == "sentencepiece":
         found = {
             "tokenizer_class": "AlbertTokenizer",
@@ -120,6 +129,11 @@ def write(model: Bundle, folder: str) -> None:
         if not settings.get("typed", vocabulary.form.typed):
             found["model_input_names"] = ["input_ids", "attention_mask"]
         tokens = {name: vocabulary.roles[role] for name, role in TEXT_ROLES.items()}
+    if isinstance(vocabulary, SentencePieceVocabulary) and vocabulary.takes_text_as_is:
+        theirs = sentencepiece_numbering.published(vocabulary.model)
+        files.write_bytes(f"{folder}/{_FAIRSEQ}", theirs)
+    else:
+        vocabulary.save(folder)
     length = {"model_max_length": model.config.max_seq_length}
     json_files.write(f"{folder}/{CONFIG}", found | length | tokens)
 
@@ -171,11 +185,22 @@ def _read_bpe(theirs: TokenizerFiles, vocab_size: int) -> Vocabulary | None:
 
 
 def _read_sentencepiece(theirs: TokenizerFiles, vocab_size: int) -> SentencePieceVocabulary | None:
-    del vocab_size  # ALBERT's has no added tokens
-    model = f"{theirs.path}/{SentencePieceVocabulary.files[0]}"
+    del vocab_size  # published ones have no added tokens
+    model, fairseq = (
+        f"{theirs.path}/{name}" for name in (SentencePieceVocabulary.files[0], _FAIRSEQ)
+    )
+    if files.gfile.exists(fairseq):
+        found = files.read_whole(fairseq)
+        is_camembert = theirs.class_is("CamembertTokenizer", "camembert")
+        found = sentencepiece_numbering.of_fairseq(found, is_camembert, fairseq)
+        return SentencePieceVocabulary(found, fairseq)
     if files.gfile.exists(model):
         return SentencePieceVocabulary.load(theirs.path)
     if theirs.fast:
+        scores = theirs.scores("sentencepiece")
+        if sentencepiece_numbering.class_of([piece for piece, _ in scores]):
+            found = sentencepiece_numbering.of_scores(scores, theirs.characters())
+            return SentencePieceVocabulary(found, f"{theirs.path}/{FAST}")
         raise InputError(
             f"{theirs.path}: has {FAST}, but not {os.path.basename(model)}, the model of "
             "SentencePiece that it was made from; copy it there."
