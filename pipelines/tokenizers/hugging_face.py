@@ -106,7 +106,7 @@ class TokenizerFiles:
         why = ""
         if stated and stated not in (*known, *GENERIC):
             why = f"{self.path}/{name}: tokenizer_class is {stated}, not {' or '.join(known)}"
-        elif "AutoTokenizer" in (self.config.get("auto_map") or ()):
+        elif "AutoTokenizer" in (self.config.get("auto_map") or ()) and stated != "KoBertTokenizer":
             why = f"{self.path}/{CONFIG}: auto_map names code of its own"
         elif files.gfile.exists(f"{self.path}/bpe.codes"):
             why = f"{self.path}: has bpe.codes, as BERTweet and PhoBERT have"

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from pipelines.common.errors import InputError
-from pipelines.tokenizers.vocabulary import BERT, ROBERTA, Vocabulary
+from pipelines.tokenizers.vocabulary import BERT, Vocabulary
 
 Rule = str | tuple[Any, ...]
 ANY: Rule = ""
@@ -92,6 +92,8 @@ _SPACED_WORDS: Mapping[str, Fields] = {
         "split": ANY,
     },
 }
+# As in transformers.
+_ALBERT_CONFIG: Fields = {"strip_accents": ANY, "keep_accents": "not strip_accents"}
 # Without WhitespaceSplit, runs of spaces have to be replaced.
 _XLM_R_STEPS = Steps(
     (
@@ -155,9 +157,17 @@ ALGORITHMS = {
             "pre_tokenizer": Steps((("WhitespaceSplit", "Metaspace"),), _SPACED_WORDS),
         },
         roles=TEXT_ROLES,
-        config={"strip_accents": ANY, "keep_accents": "not strip_accents"},  # as in transformers
+        config=_ALBERT_CONFIG,
     ),
-    "sentencepiece of fairseq": Algorithm(
+    "sentencepiece of BERT": Algorithm(
+        classes=("KoBertTokenizer",),
+        model="",  # it has no tokenizer.json
+        fields={},
+        steps={},
+        roles=TEXT_ROLES,
+        config=_ALBERT_CONFIG,
+    ),
+    "sentencepiece of RoBERTa": Algorithm(
         classes=("XLMRobertaTokenizer", "CamembertTokenizer"),
         model="Unigram",
         fields={"unk_id": (3,), "byte_fallback": _NO},
@@ -173,8 +183,8 @@ ALGORITHMS = {
 
 def rules_of(vocabulary: Vocabulary) -> str:
     """The key of ALGORITHMS for a vocabulary."""
-    is_fairseq = vocabulary.kind == "sentencepiece" and vocabulary.form is ROBERTA
-    return "sentencepiece of fairseq" if is_fairseq else vocabulary.kind
+    key = f"{vocabulary.kind} of {vocabulary.form.model}"
+    return key if key in ALGORITHMS else vocabulary.kind
 
 
 # Classes that do what tokenizer.json says.

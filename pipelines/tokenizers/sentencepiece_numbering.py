@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from sentencepiece import sentencepiece_model_pb2
 
 from pipelines.common.errors import InputError
-from pipelines.tokenizers.vocabulary import ROBERTA
+from pipelines.tokenizers.vocabulary import BERT, ROBERTA
 
 _MASK, _PAD, _UNKNOWN = (ROBERTA.roles[role] for role in ("mask", "pad", "unknown"))
 _UNUSED = ("<s>NOTUSED", "</s>NOTUSED", "<unk>NOTUSED")
@@ -47,13 +47,24 @@ def published(model: bytes) -> bytes:
 
 
 def renumbered(model: bytes, tokens: Sequence[str], place: str) -> bytes:
-    """Returns a model with these tokens; those that it lacked are never found in a text."""
+    """Returns a model with these tokens; those that it lacked are never found in a text.
+
+    Raises:
+      InputError: a piece of texts is not among the tokens.
+    """
     made = _parse(model, place)
     found = {piece.piece: _KINDS.FromString(piece.SerializeToString()) for piece in made.pieces}
     del made.pieces[:]
+    known = set(tokens)
+    for name, piece in found.items():
+        if name not in known and piece.type == _KINDS.NORMAL:
+            raise InputError(f"{place}: the vocabulary lacks its piece {name!r}.")
+    unknown = {name for name, piece in found.items() if piece.type == _KINDS.UNKNOWN}
+    other = "" if unknown & known else BERT.roles["unknown"]  # another name for <unk>
     for token in tokens:
         score = -100.0 if token == _UNUSED[2] else 0.0  # as in transformers
-        new = _KINDS(piece=token, score=score, type=_KINDS.CONTROL)
+        kind = _KINDS.UNKNOWN if token == other else _KINDS.CONTROL
+        new = _KINDS(piece=token, score=score, type=kind)
         made.pieces.append(found.get(token, new))
     return made.SerializeToString()
 

@@ -26,6 +26,8 @@ SUFFIX = "##"  # prefix of the pieces that continue a word
 # The longest token that tensorflow_text's tokenizer accepts.
 MAX_TOKEN_BYTES = 256
 MAX_CHARACTERS_PER_WORD = 200
+_JAMO = frozenset(map(chr, range(0x1100, 0x1200)))  # parts of Korean syllables
+_SYLLABLES = frozenset(map(chr, range(0xAC00, 0xD7A4)))
 _SPACE = "▁"  # SentencePiece's mark of the space before a word
 
 
@@ -43,6 +45,7 @@ class LinesVocabulary(CasedVocabulary):
     usual: ClassVar[TokenizerSettings] = {
         **CasedVocabulary.usual,
         "clean_text": True,
+        "decompose": False,
         "typed": True,
         "max_characters_per_word": MAX_CHARACTERS_PER_WORD,
     }
@@ -126,6 +129,12 @@ class WordPieceVocabulary(LinesVocabulary):
             )
         self.check_special_tokens(name)
         super().__post_init__(name)
+
+    def _decided(self, chosen: TokenizerSettings) -> TokenizerSettings:
+        """Text is decomposed if tokens have parts of Korean syllables, but no syllables."""
+        characters = {character for token in self.tokens for character in token}
+        has_parts = not characters.isdisjoint(_JAMO) and characters.isdisjoint(_SYLLABLES)
+        return {**super()._decided(chosen), "decompose": has_parts}
 
     @staticmethod
     def token_of(line: str) -> str:

@@ -13,7 +13,14 @@ from pipelines.tokenizers.bpe_vocabulary import ByteBPEVocabulary
 from pipelines.tokenizers.hugging_face import CONFIG, FAST, TokenizerFiles
 from pipelines.tokenizers.hugging_face_rules import LONGEST_WORD, TEXT_ROLES, rules_of
 from pipelines.tokenizers.sentencepiece_vocabulary import SentencePieceVocabulary
-from pipelines.tokenizers.vocabulary import TokenizerSettings, Vocabulary, in_order
+from pipelines.tokenizers.vocabulary import (
+    BERT,
+    TokenizerSettings,
+    Vocabulary,
+    distinct,
+    in_order,
+    read_lines,
+)
 from pipelines.tokenizers.wordpiece_vocabulary import (
     FILE,
     MAX_CHARACTERS_PER_WORD,
@@ -23,6 +30,7 @@ from pipelines.tokenizers.wordpiece_vocabulary import (
 _SPACE = "add_prefix_space"
 # Of XLM-R and CamemBERT; in spite of its name, a unigram model.
 _FAIRSEQ = "sentencepiece.bpe.model"
+_KOBERT = "tokenizer_78b3253a26.model"  # beside a vocab.txt with the ids of its pieces
 # Roles of special tokens by their names in tokenizer_config.json.
 _ROLES_OF_TEXTS = TEXT_ROLES | {"bos_token": "start", "eos_token": "separator"}
 _GPT_ROLES = {"pad_token": "pad", "unk_token": "unknown", "eos_token": "separator"}
@@ -53,7 +61,7 @@ def read(
     theirs = TokenizerFiles(path)
     model = theirs.fast.get("model")
     is_unigram = isinstance(model, dict) and model.get("type") == "Unigram"
-    if is_unigram or files.gfile.exists(f"{path}/{_FAIRSEQ}"):
+    if is_unigram or any(files.gfile.exists(f"{path}/{name}") for name in (_FAIRSEQ, _KOBERT)):
         kind = "sentencepiece"
     elif _has_word_pieces(theirs):
         kind = "wordpiece"
@@ -105,8 +113,9 @@ def write(model: Bundle, folder: str) -> None:
         tokens = {name: vocabulary.roles[role] for name, role in _ROLES_OF_TEXTS.items()}
         tokens["mask_token"] = {"content": tokens["mask_token"], **_MASK_AFTER_SPACE}
     elif vocabulary.kind == "sentencepiece":
+        is_albert = vocabulary.form is not BERT
         found = {
-            "tokenizer_class": "AlbertTokenizer",
+            "tokenizer_class": "AlbertTokenizer" if is_albert else "KoBertTokenizer",
             "do_lower_case": settings["lower_case"],
             "keep_accents": not settings["strip_accents"],
         }
@@ -132,6 +141,10 @@ def write(model: Bundle, folder: str) -> None:
     if isinstance(vocabulary, SentencePieceVocabulary) and vocabulary.takes_text_as_is:
         theirs = sentencepiece_numbering.published(vocabulary.model)
         files.write_bytes(f"{folder}/{_FAIRSEQ}", theirs)
+    elif isinstance(vocabulary, SentencePieceVocabulary) and vocabulary.form is BERT:
+        files.write_bytes(f"{folder}/{_KOBERT}", vocabulary.model)
+        lines = "".join(f"{token}\n" for token in vocabulary.tokens)
+        files.write_bytes(f"{folder}/{FILE}", lines.encode())
     else:
         vocabulary.save(folder)
     length = {"model_max_length": model.config.max_seq_length}
@@ -194,6 +207,12 @@ def _read_sentencepiece(theirs: TokenizerFiles, vocab_size: int) -> SentencePiec
         is_camembert = theirs.class_is("CamembertTokenizer", "camembert")
         found = sentencepiece_numbering.of_fairseq(found, is_camembert, fairseq)
         return SentencePieceVocabulary(found, fairseq)
+    kobert = f"{theirs.path}/{_KOBERT}"
+    if files.gfile.exists(kobert):
+        lines = read_lines(f"{theirs.path}/{FILE}")
+        tokens = distinct([line.removesuffix("\r") for line in lines], f"{theirs.path}/{FILE}")
+        found = sentencepiece_numbering.renumbered(files.read_whole(kobert), tokens, kobert)
+        return SentencePieceVocabulary(found, kobert)
     if files.gfile.exists(model):
         return SentencePieceVocabulary.load(theirs.path)
     if theirs.fast:
