@@ -44,6 +44,16 @@ def library_wordpiece(tokens, **settings):
     return made
 
 
+def library_mpnet(tokens):
+    """The same for MPNet."""
+    made = library_wordpiece(tokens)
+    special = [(token, tokens.index(token)) for token in ("</s>", "<s>")]
+    made.post_processor = processors.RobertaProcessing(*special, add_prefix_space=False)
+    made.add_special_tokens(["<s>", "<pad>", "</s>"])
+    made.add_special_tokens([tokenizers.AddedToken("<mask>", lstrip=True, special=True)])
+    return made
+
+
 def library_byte_bpe(vocabulary, add_prefix_space=False):
     """A byte-level BPE in the library, as transformers makes it of RoBERTa or GPT-2."""
     ids = {token: index for index, token in enumerate(vocabulary.tokens)}

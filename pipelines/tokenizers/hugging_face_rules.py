@@ -179,6 +179,7 @@ ALGORITHMS = {
         },
     ),
 }
+ALGORITHMS["wordpiece of MPNet"] = ALGORITHMS["wordpiece"]._replace(classes=("MPNetTokenizer",))
 
 
 def rules_of(vocabulary: Vocabulary) -> str:

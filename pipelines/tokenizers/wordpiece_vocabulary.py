@@ -12,6 +12,7 @@ from pipelines.common.errors import InputError
 from pipelines.tokenizers.unicode_tables import UNASSIGNED
 from pipelines.tokenizers.vocabulary import (
     BERT,
+    MPNET,
     CasedVocabulary,
     SequenceForm,
     TokenizerSettings,
@@ -115,7 +116,7 @@ class WordPieceVocabulary(LinesVocabulary):
     kind: ClassVar[str] = "wordpiece"
     files: ClassVar[tuple[str, ...]] = (FILE,)
     marker_files: ClassVar[tuple[str, ...]] = (FILE,)
-    forms: ClassVar[tuple[SequenceForm, ...]] = (BERT,)
+    forms: ClassVar[tuple[SequenceForm, ...]] = (BERT, MPNET)
     suffix: ClassVar[str] = SUFFIX
 
     def __post_init__(self, name: str):

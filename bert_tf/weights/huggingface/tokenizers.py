@@ -11,7 +11,12 @@ from pipelines.common.errors import InputError
 from pipelines.tokenizers import bpe_vocabulary, sentencepiece_numbering
 from pipelines.tokenizers.bpe_vocabulary import ByteBPEVocabulary
 from pipelines.tokenizers.hugging_face import CONFIG, FAST, TokenizerFiles
-from pipelines.tokenizers.hugging_face_rules import LONGEST_WORD, TEXT_ROLES, rules_of
+from pipelines.tokenizers.hugging_face_rules import (
+    ALGORITHMS,
+    LONGEST_WORD,
+    TEXT_ROLES,
+    rules_of,
+)
 from pipelines.tokenizers.sentencepiece_vocabulary import SentencePieceVocabulary
 from pipelines.tokenizers.vocabulary import (
     BERT,
@@ -127,7 +132,7 @@ def write(model: Bundle, folder: str) -> None:
                 "characters, but this model's does not; write it as bert_tf."
             )
         found = {
-            "tokenizer_class": "BertTokenizer",
+            "tokenizer_class": ALGORITHMS[rules_of(vocabulary)].classes[0],
             "do_lower_case": settings["lower_case"],
             "strip_accents": settings["strip_accents"],
             "tokenize_chinese_chars": True,
@@ -138,6 +143,8 @@ def write(model: Bundle, folder: str) -> None:
         if not settings.get("typed", vocabulary.form.typed):
             found["model_input_names"] = ["input_ids", "attention_mask"]
         tokens = {name: vocabulary.roles[role] for name, role in TEXT_ROLES.items()}
+        if vocabulary.form.mask_takes_space:
+            tokens["mask_token"] = {"content": tokens["mask_token"], **_MASK_AFTER_SPACE}
     if isinstance(vocabulary, SentencePieceVocabulary) and vocabulary.takes_text_as_is:
         theirs = sentencepiece_numbering.published(vocabulary.model)
         files.write_bytes(f"{folder}/{_FAIRSEQ}", theirs)

@@ -33,6 +33,7 @@ from tests.tokenizers import (
     fairseq_model,
     library_byte_bpe,
     library_fairseq,
+    library_mpnet,
     library_wordpiece,
 )
 
@@ -47,10 +48,10 @@ PAIRS = [("hello", "world"), ("", "hello"), ("Hello world", "")]
 WORDS = ["hello", "world", "deja", "vu", "Hello", "WORLD", "tag", "two", "spaces"]
 
 
-def _wordpiece():
+def _pieces():
     letters = [*"abcdefghijklmnopqrstuvwxyzHW0123456789.,!'#@日本語éÀ\u0301"]
     pieces = [*letters, *(f"##{c}" for c in letters), "hello", "##world", "@@world", "\u0007bell"]
-    return library_wordpiece((*SPECIAL_TOKENS, "[unused0]", *pieces))
+    return [*SPECIAL_TOKENS, "[unused0]", *pieces]
 
 
 def _roberta():
@@ -112,7 +113,8 @@ def _albert():
 
 
 KINDS = {
-    "wordpiece": ("wordpiece", _wordpiece),
+    "wordpiece": ("wordpiece", lambda: library_wordpiece(_pieces())),
+    "mpnet": ("wordpiece", lambda: library_mpnet(["<s>", "<pad>", "</s>", *_pieces(), "<mask>"])),
     "roberta": ("byte_bpe", _roberta),
     "gpt2": ("byte_bpe", _gpt2),
     "gpt": ("bpe", _gpt),
@@ -134,6 +136,7 @@ FOLLOWED = {
     "roberta": {("add_prefix_space", True), ("post_processor", "ByteLevel")},
     "gpt2": {("add_prefix_space", True), ("post_processor", None)},
     "gpt": {("lowercase", False), ("strip_accents", False)},
+    "mpnet": {("clean_text", False), ("strip_accents", True), ("max_input_chars_per_word", 7)},
     "xlm-r": {("normalizer", "single spaces")},
     "bge": set(),
     "camembert": set(),
@@ -383,3 +386,15 @@ def test_very_many_added_tokens_take_seconds(tmp_path):
     vocabulary, _ = folders.read("wordpiece", str(tmp_path), BertConfig(vocab_size=6))
     assert len(vocabulary) == 6
     assert time.process_time() - start < 8
+
+
+def test_an_mpnet_is_written_as_it_was_read(tmp_path):
+    tokens = ["<s>", "<pad>", "</s>", *_pieces(), "<mask>"]
+    library_mpnet(tokens).save(str(tmp_path / "tokenizer.json"))
+    config = BertConfig.named("debug", vocab_size=len(tokens))
+    vocabulary, settings = folders.read("wordpiece", str(tmp_path), config)
+    stated = _written(config, vocabulary, settings, tmp_path / "a")
+    assert stated["tokenizer_class"] == "MPNetTokenizer" and stated["mask_token"]["lstrip"]
+    assert (stated["unk_token"], stated["pad_token"]) == ("[UNK]", "<pad>")
+    again, found = folders.read("wordpiece", str(tmp_path / "a"), config)
+    assert (again, again.complete(found)) == (vocabulary, vocabulary.complete(settings))
