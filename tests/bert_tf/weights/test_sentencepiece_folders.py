@@ -9,11 +9,15 @@ import json
 import random
 import sys
 
+import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf import weights
+from bert_tf import tasks, weights
+from bert_tf.export import saved_model, sources
 from bert_tf.models.config import BertConfig
+from bert_tf.serving.engines import SavedModelSession
+from bert_tf.serving.predictor import Predictor
 from bert_tf.weights import bundle
 from bert_tf.weights.formats import Format
 from bert_tf.weights.huggingface import tokenizers as folders
@@ -139,6 +143,30 @@ def test_models_are_written_as_they_were_read(family, name, tmp_path):
     assert again.tokenizer().tokenize(["Hello"]).to_list() == [
         library_fairseq(_model(), FAIRSEQ[name]).encode("Hello", add_special_tokens=False).ids
     ]
+
+
+@pytest.mark.more
+def test_exports_take_raw_texts(tmp_path):
+    """The graph, and what runs without it, give the pieces of a text their places in it."""
+    model = sentencepiece_numbering.of_fairseq(_model(), False, "")
+    vocabulary = SentencePieceVocabulary(model)
+    config = BertConfig.named("xlm-roberta-debug", vocab_size=len(vocabulary), hidden_size=8,
+                              num_attention_heads=2, intermediate_size=8)  # fmt: skip
+    made = make_bundle(config, shape="span", units=2, drop=(bundle.POOLER,), name="qa")
+    described = dataclasses.replace(tasks.make("squad1", "qa"), max_seq_length=64, stride=20)
+    made = dataclasses.replace(made, vocabulary=vocabulary, tasks=(described.describe(),))
+    weights.write(made, f"{tmp_path}/model", Format.BERT_TF)
+    saved_model.export(sources.find([f"qa={tmp_path}/model"]), f"{tmp_path}/export")
+    texts = np.array([text.encode() for text in TEXTS if text.strip()], object)
+    inputs = {"question": np.array([b"Who?"] * len(texts), object), "context": texts}
+    found = SavedModelSession(f"{tmp_path}/export/1").run("qa", inputs)
+    answers = Predictor(f"{tmp_path}/export/1")("qa", **inputs)["answer"]
+    assert list(found["answer"]) == list(answers)
+    for text, *place, answer in zip(
+        texts, found["n_best_start"], found["n_best_end"], found["n_best_answer"], strict=True
+    ):
+        rows = zip(*place, answer, strict=True)
+        assert all(text[start:end] == part and part.decode() for start, end, part in rows if part)
 
 
 def test_text_cannot_be_lower_cased():
