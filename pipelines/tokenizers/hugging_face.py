@@ -99,10 +99,10 @@ class TokenizerFiles:
         is_type = self._model_config.get("model_type") == model_type
         return is_type if stated in ("", *GENERIC) else stated == name
 
-    def check_class(self, kind: str) -> None:
-        """Raises InputError if the folder has a tokenizer of another kind."""
+    def check_class(self, *kinds: str) -> None:
+        """Raises InputError if the folder has a tokenizer of none of these keys of ALGORITHMS."""
         name, stated = self._class
-        known = ALGORITHMS[kind].classes
+        known = [each for kind in kinds for each in ALGORITHMS[kind].classes]
         why = ""
         if stated and stated not in (*known, *GENERIC):
             why = f"{self.path}/{name}: tokenizer_class is {stated}, not {' or '.join(known)}"

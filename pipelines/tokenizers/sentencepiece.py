@@ -129,6 +129,7 @@ class SentencePieceTokenizer(Tokenizer):
         begin = (t.startswith((SPACE, "<")) or t in _SIGNS or not set(t) <= _WITHIN for t in tokens)
         if self._as_is:
             begin = (token.startswith(SPACE) for token in tokens)
+            self._removed, self._spaces = _removed_and_spaces(vocabulary)
         self.begins_word = np.array(list(begin))
         self.begins_word[list(self.special_ids)] = True
         divide = (lambda _, index: [index]) if self._as_is else _parts
@@ -142,7 +143,6 @@ class SentencePieceTokenizer(Tokenizer):
         # Bytes of the parts of the same piece that follow.
         behind = [sum(each[number:]) for each in sizes for number in range(1, len(each) + 1)]
         self._behind = np.array(behind, np.int64)
-        self._removed, self._spaces = _removed_and_spaces(vocabulary)
 
     def _normalized(self, texts: tf.Tensor | Sequence[str]) -> tf.Tensor:
         return tf.convert_to_tensor(texts, tf.string) if self._as_is else self._normalize(texts)

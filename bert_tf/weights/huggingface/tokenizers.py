@@ -70,12 +70,13 @@ def read(
         kind = "sentencepiece"
     elif _has_word_pieces(theirs):
         kind = "wordpiece"
+    theirs.check_class(*(key for key in ALGORITHMS if key.split(" ")[0] == kind))
     readers: dict[str, Callable[[TokenizerFiles, int], Vocabulary | None]]
     readers = {"wordpiece": _read_wordpiece, "sentencepiece": _read_sentencepiece}
     vocabulary = readers.get(kind, _read_bpe)(theirs, config.vocab_size)
-    theirs.check_class(rules_of(vocabulary) if vocabulary else kind)
     if vocabulary is None:
         return None, None
+    theirs.check_class(rules_of(vocabulary))
     if vocabulary.kind != kind:
         raise InputError(
             f"{path}: the vocabulary is of kind {vocabulary.kind}, but a model of this type has "
