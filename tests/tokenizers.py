@@ -1,10 +1,26 @@
 """Tokenizers of tokens that a test lists, ours and those of the tokenizers library."""
 
+import io
+
+import sentencepiece
 import tokenizers
+from sentencepiece import sentencepiece_model_pb2
 from tokenizers import decoders, models, normalizers, pre_tokenizers, processors
 
 from pipelines.tokenizers.wordpiece import WordPieceTokenizer
 from pipelines.tokenizers.wordpiece_vocabulary import SPECIAL_TOKENS, WordPieceVocabulary
+
+# The tokens before the pieces by class, and the number of pieces that they stand for.
+FAIRSEQ = {
+    "XLMRobertaTokenizer": (("<s>", "<pad>", "</s>", "<unk>"), 3),
+    "CamembertTokenizer": (("<s>NOTUSED", "<pad>", "</s>NOTUSED", "<unk>", "<unk>NOTUSED"), 1),
+}
+SENTENCES = [
+    "Hello, world! The quick brown fox jumps over the lazy dog.", "Il était une fois à l'école, déjà vu.",
+    "Die Größe der Häuser überrascht.", "Привет, мир! Москва большая.", "こんにちは世界。東京は大きい。",
+    "안녕하세요 세계, 한국어 문장입니다.", "नमस्ते दुनिया", "مرحبا بالعالم", "In 1987, 12,345 of 2000 were ½ ①.",
+    "ΑΣ Σ ΟΔΟΣ", "xin chào thế giới", "two spaces and lines (of) text", "don't we've it's",
+] * 5  # fmt: skip
 
 
 def wordpiece(tokens, **settings):
@@ -28,6 +44,16 @@ def library_wordpiece(tokens, **settings):
     return made
 
 
+def library_mpnet(tokens):
+    """The same for MPNet."""
+    made = library_wordpiece(tokens)
+    special = [(token, tokens.index(token)) for token in ("</s>", "<s>")]
+    made.post_processor = processors.RobertaProcessing(*special, add_prefix_space=False)
+    made.add_special_tokens(["<s>", "<pad>", "</s>"])
+    made.add_special_tokens([tokenizers.AddedToken("<mask>", lstrip=True, special=True)])
+    return made
+
+
 def library_byte_bpe(vocabulary, add_prefix_space=False):
     """A byte-level BPE in the library, as transformers makes it of RoBERTa or GPT-2."""
     ids = {token: index for index, token in enumerate(vocabulary.tokens)}
@@ -39,4 +65,43 @@ def library_byte_bpe(vocabulary, add_prefix_space=False):
         special = [(token, ids[token]) for token in ("</s>", "<s>")]
         made.post_processor = processors.RobertaProcessing(*special)
     made.add_special_tokens(list(dict.fromkeys(vocabulary.roles.values())))
+    return made
+
+
+def fairseq_model(size=400, sentences=SENTENCES):
+    """A model of the form of XLM-R's and CamemBERT's, learned from sentences."""
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(sentences), model_writer=model, vocab_size=size,
+        hard_vocab_limit=False, minloglevel=2, num_threads=1,
+    )  # fmt: skip
+    return model.getvalue()
+
+
+def library_fairseq(model, special=FAIRSEQ["XLMRobertaTokenizer"], splits=True):
+    """The tokenizer of a published model in the library, as transformers makes it.
+
+    Without `splits`, its steps are those of bge-m3's tokenizer.json.
+    """
+    proto = sentencepiece_model_pb2.ModelProto.FromString(model)
+    first, kept = special
+    pieces = [(token, -100.0 if token == "<unk>NOTUSED" else 0.0) for token in first]
+    pieces += [(each.piece, each.score) for each in proto.pieces[kept:]]
+    made = tokenizers.Tokenizer(models.Unigram([*pieces, ("<mask>", 0.0)], unk_id=3))
+    made.normalizer = normalizers.Precompiled(proto.normalizer_spec.precompiled_charsmap)
+    spaced = pre_tokenizers.Metaspace()
+    made.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), spaced])
+    if not splits:
+        made.normalizer = normalizers.Sequence(
+            [made.normalizer, normalizers.Strip(left=False),
+             normalizers.Replace(tokenizers.Regex(" {2,}"), "▁")]
+        )  # fmt: skip
+        made.pre_tokenizer = spaced
+    made.post_processor = processors.TemplateProcessing(
+        single="<s> $A </s>",
+        pair="<s> $A </s> </s> $B </s>",
+        special_tokens=[(token, made.token_to_id(token)) for token in ("<s>", "</s>")],
+    )
+    made.add_special_tokens(["<s>", "<pad>", "</s>", "<unk>"])
+    made.add_special_tokens([tokenizers.AddedToken("<mask>", lstrip=True, special=True)])
     return made

@@ -48,21 +48,25 @@ _GPT = {
     "vocab_transform": False,
 }
 
+_ROBERTA = {  # Liu et al. 2019, arXiv 1907.11692
+    "model_type": "roberta",
+    "vocab_size": 50265,
+    "max_position_embeddings": 514,
+    "position_offset": 2,
+    "type_vocab_size": 1,
+    "layer_norm_eps": 1e-5,
+    "hidden_act": "gelu_erf",
+    "pooler_dropout": 0.1,
+}
+
 # By model_type, which is also the prefix of their names.
 FAMILIES = {
     "bert": ModelFamily(),
-    "roberta": ModelFamily(  # Liu et al. 2019, arXiv 1907.11692
-        {
-            "model_type": "roberta",
-            "vocab_size": 50265,
-            "max_position_embeddings": 514,
-            "position_offset": 2,
-            "type_vocab_size": 1,
-            "layer_norm_eps": 1e-5,
-            "hidden_act": "gelu_erf",
-            "pooler_dropout": 0.1,
-        }
-    ),
+    "roberta": ModelFamily(_ROBERTA),
+    # Conneau et al. 2019, arXiv 1911.02116
+    "xlm-roberta": ModelFamily(_ROBERTA | {"model_type": "xlm-roberta", "vocab_size": 250_002}),
+    # Martin et al. 2019, arXiv 1911.03894
+    "camembert": ModelFamily(_ROBERTA | {"model_type": "camembert", "vocab_size": 32_005}),
     "mpnet": ModelFamily(  # Song et al. 2020, arXiv 2004.09297
         {
             "model_type": "mpnet",

@@ -25,6 +25,7 @@ from pipelines.tokenizers.hugging_face_rules import (
     FAST_FIELDS,
     GENERIC,
     followed,
+    rules_of,
     unsupported,
 )
 from pipelines.tokenizers.sentencepiece_vocabulary import SentencePieceVocabulary
@@ -92,14 +93,20 @@ class TokenizerFiles:
                 return name, str(stated).removesuffix("Fast")
         return "", ""
 
-    def check_class(self, kind: str) -> None:
-        """Raises InputError if the folder has a tokenizer of another kind."""
+    def class_is(self, name: str, model_type: str) -> bool:
+        """Whether the class has a name; if none is stated, whether the model has a type."""
+        stated = self._class[1]
+        is_type = self._model_config.get("model_type") == model_type
+        return is_type if stated in ("", *GENERIC) else stated == name
+
+    def check_class(self, *kinds: str) -> None:
+        """Raises InputError if the folder has a tokenizer of none of these keys of ALGORITHMS."""
         name, stated = self._class
-        known = ALGORITHMS[kind].classes
+        known = [each for kind in kinds for each in ALGORITHMS[kind].classes]
         why = ""
         if stated and stated not in (*known, *GENERIC):
             why = f"{self.path}/{name}: tokenizer_class is {stated}, not {' or '.join(known)}"
-        elif "AutoTokenizer" in (self.config.get("auto_map") or ()):
+        elif "AutoTokenizer" in (self.config.get("auto_map") or ()) and stated != "KoBertTokenizer":
             why = f"{self.path}/{CONFIG}: auto_map names code of its own"
         elif files.gfile.exists(f"{self.path}/bpe.codes"):
             why = f"{self.path}: has bpe.codes, as BERTweet and PhoBERT have"
@@ -134,6 +141,21 @@ class TokenizerFiles:
         if any(len(merge) != 2 for merge in merges):
             raise InputError(f"{name}: a merge is not a pair of tokens.")
         return tuple((left, right) for left, right in merges)
+
+    def scores(self, kind: str) -> list[tuple[str, float]]:
+        """The pieces of a Unigram model in tokenizer.json and their scores, by id."""
+        vocab: Any = self.model(kind).get("vocab")
+        place = f"{self.path}/{FAST}: model: vocab"
+        return json_files.check(vocab, list[tuple[str, float]], place)
+
+    def characters(self) -> bytes:
+        """The table of characters of its normalizer, which a model of SentencePiece contains."""
+        steps = {step["type"]: step for step in self._steps("normalizer")}
+        table: Any = steps.get("Precompiled", {}).get("precompiled_charsmap")
+        with contextlib.suppress(ValueError, TypeError):
+            return base64.b64decode(table, validate=True)
+        place = f"{self.path}/{FAST}"
+        raise InputError(f"{place}: normalizer has no Precompiled with a table of characters.")
 
     @functools.cached_property
     def added(self) -> dict[str, int]:
@@ -171,7 +193,7 @@ class TokenizerFiles:
         stated, fast = self._of_config(vocabulary), self._of_fast(vocabulary)
         self._check_special_tokens(vocabulary, fast.get("framed", stated.get("framed")))
         last, first = (fast, stated) if self._class[1] in GENERIC else (stated, fast)
-        found = {**ALGORITHMS[vocabulary.kind].usual, **first, **last}
+        found = {**ALGORITHMS[rules_of(vocabulary)].usual, **first, **last}
         longest = found.get("max_characters_per_word", 1)
         if not 1 <= longest <= _LIMIT:
             raise InputError(
@@ -181,33 +203,32 @@ class TokenizerFiles:
         return found
 
     def _of_config(self, vocabulary: Vocabulary) -> dict[str, Any]:
-        fields = {**CONFIG_FIELDS, **ALGORITHMS[vocabulary.kind].config}
+        fields = {**CONFIG_FIELDS, **ALGORITHMS[rules_of(vocabulary)].config}
         known = {key: value for key, value in self.config.items() if key in fields}
         found = followed(known, fields, vocabulary.usual, f"{self.path}/{CONFIG}")
-        if vocabulary.kind == "byte_bpe" and not self.fast:
-            stated: Any = self._class[1]
-            stated = self._model_config.get("model_type") if stated in ("", *GENERIC) else stated
-            found |= {"framed": stated not in ("GPT2Tokenizer", "gpt2")} if stated else {}
+        is_stated = self._class[1] not in ("", *GENERIC) or self._model_config.get("model_type")
+        if vocabulary.kind == "byte_bpe" and not self.fast and is_stated:
+            found["framed"] = not self.class_is("GPT2Tokenizer", "gpt2")
         return found
 
     def _of_fast(self, vocabulary: Vocabulary) -> dict[str, Any]:
         """The settings in tokenizer.json."""
         if not self.fast:
             return {}
-        place, rules = f"{self.path}/{FAST}", ALGORITHMS[vocabulary.kind]
-        fields = dict.fromkeys(rules.fields) | self.model(vocabulary.kind)
+        place, rules = f"{self.path}/{FAST}", ALGORITHMS[rules_of(vocabulary)]
+        fields = dict.fromkeys(rules.fields) | self.model(rules_of(vocabulary))
         fields = {k: v for k, v in fields.items() if k not in ("type", "vocab", "merges")}
         named = f"{place}: model {rules.model}"
         found = followed(fields, rules.fields, vocabulary.usual, named)
         for part, known in rules.steps.items():
-            steps = self._steps(part)
+            steps = [step for field in part.split() for step in self._steps(field)]
             for step in steps:
                 named = f"{place}: {part} {step['type']}"
                 if step["type"] not in known.fields:
                     raise unsupported(named, step)
                 others = {key: value for key, value in step.items() if key != "type"}
                 found |= followed(others, known.fields[step["type"]], vocabulary.usual, named)
-            types = tuple(step["type"] for step in steps if step["type"] != "Replace")
+            types = tuple(step["type"] for step in steps if step["type"] not in known.anywhere)
             if types not in known.orders:
                 raise InputError(
                     f"{place}: {part} {' and '.join(types) or None} is not supported; known are "
@@ -236,7 +257,7 @@ class TokenizerFiles:
 
     def _check_special_tokens(self, vocabulary: Vocabulary, framed: bool | None) -> None:
         """Raises InputError if special tokens are others than the vocabulary's."""
-        roles = ALGORITHMS[vocabulary.kind].roles
+        roles = ALGORITHMS[rules_of(vocabulary)].roles
         if framed is False:
             roles = {"eos_token": "separator"}
         for name, values in ((CONFIG, self.config), (_SPECIAL, self._special)):
@@ -249,13 +270,10 @@ class TokenizerFiles:
 
     def _check_vocabulary(self, vocabulary: Vocabulary) -> None:
         """Raises InputError if tokenizer.json has other tokens or merges than the vocabulary."""
-        place, kind = f"{self.path}/{FAST}", vocabulary.kind
+        place, kind = f"{self.path}/{FAST}", rules_of(vocabulary)
         if isinstance(vocabulary, SentencePieceVocabulary):
-            vocab: Any = self.model(kind).get("vocab")
-            vocab = json_files.check(vocab, list[tuple[str, float]], f"{place}: model: vocab")
-            theirs = _numbered(vocab, vocabulary)
-            steps = {step["type"]: step for step in self._steps("normalizer")}
-            if _characters(steps["Precompiled"]) not in vocabulary.model:
+            theirs = _numbered(self.scores(kind), vocabulary)
+            if self.characters() not in vocabulary.model:
                 raise InputError(f"{place}: normalizer Precompiled is not that of the model.")
         else:
             theirs = {token: number for token, number in self.ids(kind).items() if token.strip()}
@@ -291,21 +309,15 @@ class TokenizerFiles:
         return {"framed": True} if is_bytes else {} if typed == form.typed else {"typed": typed}
 
 
-def _characters(step: Mapping[str, Any]) -> bytes:
-    """The table of characters of a step, which a model of SentencePiece contains as it is."""
-    with contextlib.suppress(ValueError):
-        return base64.b64decode(str(step.get("precompiled_charsmap")), validate=True)
-    return b"not a table"
-
-
 def _numbered(
     pieces: Sequence[tuple[str, float]], vocabulary: SentencePieceVocabulary
 ) -> dict[str, int]:
-    """The ids of pieces; -1 if the score is another. transformers lowers those of "1,"."""
+    """The ids of pieces; -1 if the score is another. transformers lowers ALBERT's of "1,"."""
     found = {}
     for number, (piece, score) in enumerate(pieces):
         own = vocabulary.processor.get_score(number) if number < len(vocabulary) else math.nan
-        lowered = own - 100 * (piece[-1:] == "," and piece[-2:-1].isdigit())
+        is_divided = piece[-1:] == "," and piece[-2:-1].isdigit()
+        lowered = own - 100 * (is_divided and not vocabulary.takes_text_as_is)
         found[piece] = number if min(abs(score - own), abs(score - lowered)) < 1e-3 else -1
     return found
 

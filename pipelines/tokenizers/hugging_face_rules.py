@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from pipelines.common.errors import InputError
-from pipelines.tokenizers.vocabulary import BERT
+from pipelines.tokenizers.vocabulary import BERT, Vocabulary
 
 Rule = str | tuple[Any, ...]
 ANY: Rule = ""
@@ -17,20 +17,21 @@ NONE: Mapping[str, Any] = {}
 
 
 class Steps(NamedTuple):
-    """The steps of a normalizer or a pre-tokenizer."""
+    """The steps of a normalizer or a pre-tokenizer, or of both."""
 
-    orders: tuple[tuple[str, ...], ...]  # of their types, without Replace
+    orders: tuple[tuple[str, ...], ...]  # of their types, without `anywhere`
     fields: Mapping[str, Fields]  # by their types
     present: Mapping[str, str] = NONE  # settings that are true if there is a step, by its type
+    anywhere: tuple[str, ...] = ()  # types that may be missing, and at any place
 
 
 class Algorithm(NamedTuple):
-    """What our tokenizer of a kind computes."""
+    """What our tokenizer of a kind computes, or one of its forms."""
 
     classes: tuple[str, ...]  # of transformers
     model: str
     fields: Fields  # of the model
-    steps: Mapping[str, Steps]
+    steps: Mapping[str, Steps]  # by the field of tokenizer.json, or fields with a space between
     roles: Mapping[str, str]  # of special tokens, by their keys, which must be those of ours
     config: Fields = NONE  # of tokenizer_config.json, where they differ from CONFIG_FIELDS
     usual: Mapping[str, Any] = NONE  # settings that are not ours unless a file states another value
@@ -79,18 +80,33 @@ _ALBERT_NORMALIZER = Steps(
         "Precompiled": {"precompiled_charsmap": ANY},
     },
     present={"Lowercase": "lower_case", "StripAccents": "strip_accents"},
+    anywhere=("Replace",),
 )
-_ALBERT_WORDS = Steps(
-    (("WhitespaceSplit", "Metaspace"),),
+_SPACED_WORDS: Mapping[str, Fields] = {
+    "WhitespaceSplit": {},
+    "Metaspace": {
+        "replacement": ("▁",),
+        "str_rep": ("▁",),
+        "prepend_scheme": ("always",),
+        "add_prefix_space": (True,),
+        "split": ANY,
+    },
+}
+# As in transformers.
+_ALBERT_CONFIG: Fields = {"strip_accents": ANY, "keep_accents": "not strip_accents"}
+# Without WhitespaceSplit, runs of spaces have to be replaced.
+_XLM_R_STEPS = Steps(
+    (
+        ("Precompiled", "WhitespaceSplit", "Metaspace"),
+        ("Precompiled", "Replace", "WhitespaceSplit", "Metaspace"),
+        ("Precompiled", "Strip", "Replace", "WhitespaceSplit", "Metaspace"),
+        ("Precompiled", "Strip", "Replace", "Metaspace"),
+    ),
     {
-        "WhitespaceSplit": {},
-        "Metaspace": {
-            "replacement": ("▁",),
-            "str_rep": ("▁",),
-            "prepend_scheme": ("always",),
-            "add_prefix_space": (True,),
-            "split": ANY,
-        },
+        "Precompiled": {"precompiled_charsmap": ANY},
+        "Strip": {"strip_left": (False,), "strip_right": (True,)},
+        "Replace": {"pattern": ({"Regex": " {2,}"},), "content": ("▁", " ")},
+        **_SPACED_WORDS,
     },
 )
 
@@ -136,11 +152,42 @@ ALGORITHMS = {
         classes=("AlbertTokenizer",),
         model="Unigram",
         fields={"unk_id": (1,), "byte_fallback": _NO},
-        steps={"normalizer": _ALBERT_NORMALIZER, "pre_tokenizer": _ALBERT_WORDS},
+        steps={
+            "normalizer": _ALBERT_NORMALIZER,
+            "pre_tokenizer": Steps((("WhitespaceSplit", "Metaspace"),), _SPACED_WORDS),
+        },
         roles=TEXT_ROLES,
-        config={"strip_accents": ANY, "keep_accents": "not strip_accents"},  # as in transformers
+        config=_ALBERT_CONFIG,
+    ),
+    "sentencepiece of BERT": Algorithm(
+        classes=("KoBertTokenizer",),
+        model="",  # it has no tokenizer.json
+        fields={},
+        steps={},
+        roles=TEXT_ROLES,
+        config=_ALBERT_CONFIG,
+    ),
+    "sentencepiece of RoBERTa": Algorithm(
+        classes=("XLMRobertaTokenizer", "CamembertTokenizer"),
+        model="Unigram",
+        fields={"unk_id": (3,), "byte_fallback": _NO},
+        steps={"normalizer pre_tokenizer": _XLM_R_STEPS},
+        roles=TEXT_ROLES,
+        config={
+            **dict.fromkeys(["do_lower_case", "strip_accents", "keep_accents"], ANY),
+            "add_prefix_space": (None, True),
+        },
     ),
 }
+ALGORITHMS["wordpiece of MPNet"] = ALGORITHMS["wordpiece"]._replace(classes=("MPNetTokenizer",))
+
+
+def rules_of(vocabulary: Vocabulary) -> str:
+    """The key of ALGORITHMS for a vocabulary."""
+    key = f"{vocabulary.kind} of {vocabulary.form.model}"
+    return key if key in ALGORITHMS else vocabulary.kind
+
+
 # Classes that do what tokenizer.json says.
 GENERIC = ("PreTrainedTokenizer", "TokenizersBackend")
 CONFIG_FIELDS: Fields = {

@@ -14,7 +14,7 @@ from pipelines.tokenizers.bpe import BPETokenizer
 from pipelines.tokenizers.bpe_vocabulary import BPEVocabulary, ByteBPEVocabulary
 from pipelines.tokenizers.byte_bpe import ByteBPETokenizer
 from pipelines.tokenizers.hugging_face import TokenizerFiles
-from pipelines.tokenizers.hugging_face_rules import ALGORITHMS
+from pipelines.tokenizers.hugging_face_rules import ALGORITHMS, rules_of
 from pipelines.tokenizers.sentencepiece_vocabulary import SentencePieceVocabulary
 from pipelines.tokenizers.vocabulary import ChosenSettings, TokenizerSettings, Vocabulary
 from pipelines.tokenizers.whole_words import WordTokenizer, WordVocabulary
@@ -124,7 +124,7 @@ def load_tokenizer(path: str, chosen: Mapping[str, bool] | None = None) -> Token
         if theirs.config and theirs.config.keys() <= ours and is_ours:
             settings = read_settings(theirs.path) or {}
         else:
-            theirs.check_class(vocabulary.kind)
+            theirs.check_class(rules_of(vocabulary))
             settings = theirs.settings(vocabulary)
     return make(vocabulary, {**settings, **(chosen or {})}, path)
 

@@ -1,6 +1,6 @@
-"""The tokenizer of ALBERT as TensorFlow operations: SentencePiece after a normalization.
+"""The tokenizers of ALBERT, KoBERT and XLM-R as TensorFlow operations, by SentencePiece.
 
-Ids equal those of google-research/albert (tokenization.py), whose steps are:
+Ids equal those of google-research/albert (tokenization.py), and of KoBERT, whose steps are:
 
 1. white space becomes single spaces;
 2. if accents are stripped: decompose (NFKD), remove characters of a non-zero combining class;
@@ -9,6 +9,11 @@ Ids equal those of google-research/albert (tokenization.py), whose steps are:
 5. a piece of a digit and a comma, such as "▁1999,", is encoded again without its comma.
 
 Quotes (`` and '') stay as they are, as there; transformers replaces them by ".
+
+XLM-R and CamemBERT have step 4 alone, and its normalization. Their ids are those of the original,
+which is SentencePiece, too. transformers' differ in three rare cases: decomposed letters (NFD), of
+which its library loses marks; U+0085; and words with several segmentations of the same probability,
+which differ in the order of pieces, such as "..." and ".".
 """
 
 import functools
@@ -117,13 +122,18 @@ class SentencePieceTokenizer(Tokenizer):
     def __init__(self, vocabulary: SentencePieceVocabulary, **settings: Any):
         super().__init__(vocabulary, **settings)
         lower_case, strip_accents = (bool(self.all_settings[name]) for name in vocabulary.usual)
+        self._as_is = vocabulary.takes_text_as_is
         self._normalize = PieceNormalizer(lower_case, strip_accents)
         self._pieces = tf_text.SentencepieceTokenizer(vocabulary.model, out_type=tf.int32)
         tokens = vocabulary.tokens
         begin = (t.startswith((SPACE, "<")) or t in _SIGNS or not set(t) <= _WITHIN for t in tokens)
+        if self._as_is:
+            begin = (token.startswith(SPACE) for token in tokens)
+            self._removed, self._spaces = _removed_and_spaces(vocabulary)
         self.begins_word = np.array(list(begin))
         self.begins_word[list(self.special_ids)] = True
-        parts = [_parts(vocabulary, index) for index in range(len(tokens))]
+        divide = (lambda _, index: [index]) if self._as_is else _parts
+        parts = [divide(vocabulary, index) for index in range(len(tokens))]
         # In functions, so that tf.Module does not track them.
         self._parts = lambda: parts
         self._has_parts = np.array([len(part) > 1 for part in parts])
@@ -134,8 +144,11 @@ class SentencePieceTokenizer(Tokenizer):
         behind = [sum(each[number:]) for each in sizes for number in range(1, len(each) + 1)]
         self._behind = np.array(behind, np.int64)
 
+    def _normalized(self, texts: tf.Tensor | Sequence[str]) -> tf.Tensor:
+        return tf.convert_to_tensor(texts, tf.string) if self._as_is else self._normalize(texts)
+
     def tokenize(self, texts: tf.Tensor | Sequence[str]) -> tf.RaggedTensor:
-        pieces = self._pieces.tokenize(self._normalize(texts))
+        pieces = self._pieces.tokenize(self._normalized(texts))
         pieces = pieces.with_flat_values(tf.ensure_shape(pieces.flat_values, [None]))
         any_parts = tf.reduce_any(tf.gather(tf.constant(self._has_parts), pieces.flat_values))
         return tf.cond(any_parts, lambda: self._divide(pieces)[0], lambda: pieces)
@@ -152,15 +165,18 @@ class SentencePieceTokenizer(Tokenizer):
         """Returns ids and byte offsets.
 
         The space before a word is not part of its first piece, unless the piece is nothing else. A
-        removed mark belongs to the character before it.
+        removed mark belongs to the character before it. As in transformers, such a piece of XLM-R's
+        is at the first character of the word, and pieces of a part of a character (½) at all of it.
         """
         texts = tf.convert_to_tensor(texts, tf.string)
-        normalized = self._normalize(texts)
+        normalized = self._normalized(texts)
         found = self._pieces.tokenize_with_offsets(normalized)
         pieces, starts, ends = (
             each.with_flat_values(tf.ensure_shape(tf.cast(each.flat_values, kind), [None]))
             for each, kind in zip(found, (tf.int32, tf.int64, tf.int64), strict=True)
         )
+        if self._as_is:
+            return pieces, *self._visible(texts, starts, ends)
         ids, places = self._divide(pieces)
         piece, place = places.value_rowids(), tf.range(tf.size(places.flat_values, tf.int64))
         is_first = place == tf.gather(places.row_starts(), piece)
@@ -172,6 +188,24 @@ class SentencePieceTokenizer(Tokenizer):
         start += tf.cast(is_space & (end - start > 1), tf.int64)
         starts, ends = ids.with_flat_values(start), ids.with_flat_values(end)
         return ids, *self._normalize.original_offsets(texts, starts, ends)
+
+    def _visible(
+        self, texts: tf.Tensor, starts: tf.RaggedTensor, ends: tf.RaggedTensor
+    ) -> tuple[tf.RaggedTensor, tf.RaggedTensor]:
+        """Ranges without the space before and removed characters, of one character at least."""
+
+        def size(parts: tf.Tensor) -> tf.Tensor:
+            return tf.cast(tf.strings.length(parts), tf.int64)
+
+        rows, start, end = starts.value_rowids(), starts.flat_values, ends.flat_values
+        found = byte_ranges.cut(texts, rows, start, end)
+        found = tf.strings.regex_replace(found, f"^[{self._spaces}{self._removed}]+", "")
+        start = end - size(found)
+        end = start + size(tf.strings.regex_replace(found, f"[{self._removed}]+$", ""))
+        first = tf.cast(byte_ranges.byte_at(texts, rows, start), tf.int32)
+        width = tf.searchsorted([0x80, 0xE0, 0xF0], first, side="right", out_type=tf.int64) + 1
+        end = tf.where(end > start, end, tf.minimum(start + width, tf.gather(size(texts), rows)))
+        return starts.with_flat_values(start), ends.with_flat_values(end)
 
     def tokenize_by_word(self, texts: tf.Tensor | Sequence[str]) -> Pieces:
         """Splits texts into words as GPT-2 does, and each word into the pieces of its own."""
@@ -195,7 +229,7 @@ class SentencePieceTokenizer(Tokenizer):
         """Returns the ids of `tokenize` without TensorFlow, or None if the text is not ASCII."""
         if not _PLAIN.fullmatch(text):
             return None
-        text = " ".join(text.split())
+        text = text if self._as_is else " ".join(text.split())
         vocabulary = self.vocabulary
         assert isinstance(vocabulary, SentencePieceVocabulary)
         found = vocabulary.processor.encode(text.lower() if self._normalize.lower_case else text)
@@ -212,6 +246,19 @@ def _parts(vocabulary: SentencePieceVocabulary, index: int) -> list[int]:
     if not piece.startswith(SPACE) and found[0].startswith(SPACE):
         found[0] = found[0][1:]
     return [processor.piece_to_id(part) for part in (*filter(None, found), ",")]
+
+
+def _removed_and_spaces(vocabulary: SentencePieceVocabulary) -> tuple[str, str]:
+    """The characters that SentencePiece removes, and those that it takes for a space, for RE2."""
+    categories = ("Cc", "Cf", "Zl", "Zp", "Zs")
+    points = [*map(chr, unicode_tables.of_categories(*categories)), SPACE, "\ufffd"]
+    found: tuple[list[str], list[str]] = ([], [])
+    normalized = vocabulary.processor.normalize([f"x{point}x" for point in points])
+    for point, text in zip(points, normalized, strict=True):
+        if text.removeprefix(SPACE) in ("xx", f"x{SPACE}x"):
+            found[SPACE in text[1:]].append(f"\\x{{{ord(point):x}}}")
+    removed, spaces = map("".join, found)
+    return removed or unicode_tables.UNASSIGNED, spaces
 
 
 @functools.cache

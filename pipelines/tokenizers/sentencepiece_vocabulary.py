@@ -1,4 +1,4 @@
-"""SentencePiece vocabularies (Kudo and Richardson 2018), as in ALBERT."""
+"""SentencePiece vocabularies (Kudo and Richardson 2018), as in ALBERT, XLM-R and KoBERT."""
 
 import collections
 import dataclasses
@@ -11,7 +11,15 @@ import sentencepiece
 
 from pipelines.common import files
 from pipelines.common.errors import InputError
-from pipelines.tokenizers.vocabulary import ALBERT, CasedVocabulary, SequenceForm, TokenizerSettings
+from pipelines.tokenizers.vocabulary import (
+    ALBERT,
+    BERT,
+    ROBERTA,
+    CasedVocabulary,
+    ChosenSettings,
+    SequenceForm,
+    TokenizerSettings,
+)
 
 FILE = "spiece.model"
 SPACE = "▁"  # stands for the space before a word
@@ -22,7 +30,10 @@ _LONGEST_WORD = 1 << 16  # bytes; SentencePiece leaves out longer ones
 
 @dataclasses.dataclass(frozen=True)
 class SentencePieceVocabulary(CasedVocabulary):
-    """The pieces of a spiece.model.
+    """The pieces of a spiece.model, whose ids are those of the embeddings.
+
+    Published models of other numbering are renumbered when they are read
+    (`sentencepiece_numbering`).
 
     Raises:
       InputError: it is not a SentencePiece model, or lacks a special token.
@@ -34,7 +45,7 @@ class SentencePieceVocabulary(CasedVocabulary):
     kind: ClassVar[str] = "sentencepiece"
     files: ClassVar[tuple[str, ...]] = (FILE,)
     marker_files: ClassVar[tuple[str, ...]] = (FILE, ".model")
-    forms: ClassVar[tuple[SequenceForm, ...]] = (ALBERT,)
+    forms: ClassVar[tuple[SequenceForm, ...]] = (ALBERT, ROBERTA, BERT)
     stored: ClassVar[tuple[str, ...]] = ("kind", *CasedVocabulary.stored)
     learned: ClassVar[Mapping[str, bool | None]] = {"lower_case": True, "strip_accents": True}
 
@@ -100,7 +111,23 @@ class SentencePieceVocabulary(CasedVocabulary):
 
     def _decided(self, chosen: TokenizerSettings) -> TokenizerSettings:
         """Text is lower-cased if no piece has a capital; accents are stripped."""
+        if self.takes_text_as_is:
+            return {"lower_case": False, "strip_accents": False}
         return {**super()._decided(chosen), "strip_accents": True}
+
+    @property
+    def takes_text_as_is(self) -> bool:
+        """Whether SentencePiece normalizes texts alone, as in XLM-R and CamemBERT."""
+        return self.form is ROBERTA
+
+    def check_settings(self, settings: ChosenSettings, place: str) -> None:
+        chosen = [name for name in self.usual if settings.get(name)]
+        if self.takes_text_as_is and chosen:
+            raise InputError(
+                f"{place}: the vocabulary is of the kind of XLM-R's, which changes no text before "
+                f"SentencePiece; use --{chosen[0]}=false."
+            )
+        super().check_settings(settings, place)
 
     def text(self, pieces: Sequence[str]) -> str:
         return "".join(pieces).replace(SPACE, " ").removeprefix(" ")

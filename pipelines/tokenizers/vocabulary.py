@@ -43,6 +43,10 @@ ROBERTA = SequenceForm(
 )
 _END_OF_TEXT = dict.fromkeys(BERT.roles, "<|endoftext|>")  # the only special token, between texts
 GPT2 = SequenceForm("GPT-2", _END_OF_TEXT, framed=False, starts_text=False)
+# Its vocabulary has BERT's tokens, too, of which [UNK] is used.
+MPNET = SequenceForm(
+    "MPNet", _roles("<pad> [UNK] <s> </s> <mask>"), 2, typed=False, mask_takes_space=True
+)
 # It has no mask, as its models read from left to right.
 _GPT = _roles("_pad_ <unk> _start_ _delimiter_ <unk>") | {"end": "_classify_"}
 GPT = SequenceForm("GPT", _GPT, starts_text=False)
@@ -59,7 +63,7 @@ class Vocabulary(abc.ABC):
     kind: ClassVar[str]  # name in `registry.KINDS`
     files: ClassVar[tuple[str, ...]]
     marker_files: ClassVar[tuple[str, ...]]  # files whose presence identifies the vocabulary
-    # The first form counts, unless the vocabulary has the start token of another.
+    # The one counts of whose special tokens the vocabulary has most, or whose start comes first.
     forms: ClassVar[tuple[SequenceForm, ...]]
     usual: ClassVar[TokenizerSettings]  # all settings, with the values they have in most models
     stored: ClassVar[tuple[str, ...]]  # those that are stored with any value, others if unusual
@@ -72,8 +76,14 @@ class Vocabulary(abc.ABC):
     @functools.cached_property
     def form(self) -> SequenceForm:
         """The form of sequences, which the special tokens of the vocabulary show."""
-        found = (form for form in self.forms if form.roles["start"] in self.tokens)
-        return next(found, self.forms[0])
+        ids = {token: index for index, token in enumerate(self.tokens)}
+
+        def fit(form: SequenceForm) -> tuple[int, int]:
+            return len(ids.keys() & set(form.roles.values())), -ids.get(
+                form.roles["start"], len(ids)
+            )
+
+        return max(self.forms, key=fit)
 
     @property
     def roles(self) -> Mapping[str, str]:

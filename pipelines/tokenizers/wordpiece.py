@@ -2,6 +2,7 @@
 
 Ids equal those of the original (google-research/bert, tokenization.py), whose steps are:
 
+0. if the vocabulary has parts of Korean syllables (KR-BERT's sub-characters): decompose (NFKD);
 1. remove U+0000, U+FFFD and control and format characters (Cc, Cf);
 2. put spaces around CJK ideographs;
 3. if uncased: lower-case, decompose (NFD), remove non-spacing marks (Mn);
@@ -43,19 +44,26 @@ _CACHED_WORDS = 1 << 16
 
 
 class Normalizer(tf.Module):
-    """Steps 1 and 3: removes control characters and, if requested, lower-cases, strips accents.
+    """Steps 0, 1 and 3: decomposes, removes control characters, lower-cases and strips accents.
 
     Args:
       lower_case: whether to lower-case.
       strip_accents: whether to decompose (NFD) and remove non-spacing marks.
       alphabet: the characters of the vocabulary; unassigned code points among them are kept.
       clean_text: whether to remove control characters and U+FFFD.
+      decompose: whether to decompose (NFKD) first.
     """
 
     def __init__(
-        self, lower_case: bool, strip_accents: bool, alphabet: str = "", clean_text: bool = True
+        self,
+        lower_case: bool,
+        strip_accents: bool,
+        alphabet: str = "",
+        clean_text: bool = True,
+        decompose: bool = False,
     ):
         super().__init__(name="normalizer")
+        self._decomposes = decompose
         self.lower_case, self.strip_accents, self._cleans = lower_case, strip_accents, clean_text
         # A word with an unassigned character is unknown unless the vocabulary has the character.
         known = "".join({c for c in alphabet if unicodedata.category(c) == "Cn"})
@@ -79,9 +87,11 @@ class Normalizer(tf.Module):
             lambda: texts,
             lambda: tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8"),
         )
+        texts = tf.strings.regex_replace(texts, self._unassigned, unicode_tables.UNASSIGNED)
+        if self._decomposes:
+            texts = tf_text.normalize_utf8(texts, "NFKD")
         if self._cleans:
             texts = tf.strings.regex_replace(texts, self._dropped, "")
-        texts = tf.strings.regex_replace(texts, self._unassigned, unicode_tables.UNASSIGNED)
         if self.lower_case:
             texts = unicode_tables.lower(texts)
         if self.strip_accents:
@@ -149,6 +159,7 @@ class WordPieceTokenizer(Tokenizer):
         characters decomposition splits.
       max_characters_per_word: longer words become [UNK].
       clean_text: whether step 1 removes characters.
+      decompose: whether text is decomposed (NFKD); None: as the vocabulary needs it.
       typed: whether the second of two segments has its own token type.
 
     Raises:
@@ -167,7 +178,8 @@ class WordPieceTokenizer(Tokenizer):
             for index, token in enumerate(tokens)
         ]
         self.normalize = Normalizer(
-            chosen["lower_case"], chosen["strip_accents"], "".join(pieces), chosen["clean_text"]
+            *(chosen["lower_case"], chosen["strip_accents"], "".join(pieces)),
+            *(chosen["clean_text"], chosen["decompose"]),
         )
         self._max_characters = chosen["max_characters_per_word"]
         self.begins_word = np.array([not token.startswith(suffix) for token in tokens])

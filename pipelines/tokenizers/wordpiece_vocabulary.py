@@ -12,6 +12,7 @@ from pipelines.common.errors import InputError
 from pipelines.tokenizers.unicode_tables import UNASSIGNED
 from pipelines.tokenizers.vocabulary import (
     BERT,
+    MPNET,
     CasedVocabulary,
     SequenceForm,
     TokenizerSettings,
@@ -26,6 +27,8 @@ SUFFIX = "##"  # prefix of the pieces that continue a word
 # The longest token that tensorflow_text's tokenizer accepts.
 MAX_TOKEN_BYTES = 256
 MAX_CHARACTERS_PER_WORD = 200
+_JAMO = frozenset(map(chr, range(0x1100, 0x1200)))  # parts of Korean syllables
+_SYLLABLES = frozenset(map(chr, range(0xAC00, 0xD7A4)))
 _SPACE = "▁"  # SentencePiece's mark of the space before a word
 
 
@@ -43,6 +46,7 @@ class LinesVocabulary(CasedVocabulary):
     usual: ClassVar[TokenizerSettings] = {
         **CasedVocabulary.usual,
         "clean_text": True,
+        "decompose": False,
         "typed": True,
         "max_characters_per_word": MAX_CHARACTERS_PER_WORD,
     }
@@ -112,7 +116,7 @@ class WordPieceVocabulary(LinesVocabulary):
     kind: ClassVar[str] = "wordpiece"
     files: ClassVar[tuple[str, ...]] = (FILE,)
     marker_files: ClassVar[tuple[str, ...]] = (FILE,)
-    forms: ClassVar[tuple[SequenceForm, ...]] = (BERT,)
+    forms: ClassVar[tuple[SequenceForm, ...]] = (BERT, MPNET)
     suffix: ClassVar[str] = SUFFIX
 
     def __post_init__(self, name: str):
@@ -126,6 +130,12 @@ class WordPieceVocabulary(LinesVocabulary):
             )
         self.check_special_tokens(name)
         super().__post_init__(name)
+
+    def _decided(self, chosen: TokenizerSettings) -> TokenizerSettings:
+        """Text is decomposed if tokens have parts of Korean syllables, but no syllables."""
+        characters = {character for token in self.tokens for character in token}
+        has_parts = not characters.isdisjoint(_JAMO) and characters.isdisjoint(_SYLLABLES)
+        return {**super()._decided(chosen), "decompose": has_parts}
 
     @staticmethod
     def token_of(line: str) -> str:

@@ -36,13 +36,8 @@ FAMILIES = {
     for family in (
         *(bert.FAMILY, roberta.FAMILY, distilbert.FAMILY, albert.FAMILY, electra.FAMILY),
         *(mpnet.FAMILY, modernbert.FAMILY, nomic_bert.FAMILY, gpt.GPT, gpt.GPT2, bart.FAMILY),
+        *(roberta.XLM_R, roberta.CAMEMBERT),
     )
-}
-# Families with the weights of RoBERTa and another tokenizer.
-_OTHER_TOKENIZERS = {
-    "camembert": "CamemBERT",
-    "xlm-roberta": "XLM-RoBERTa",
-    "xlm-roberta-xl": "XLM-RoBERTa-XL",
 }
 _ACTIVATIONS = {
     "gelu": "gelu_erf",
@@ -67,11 +62,7 @@ def find_family(model_type: Any, place: str) -> Family:
     """The family of a model_type; an InputError if it is not supported."""
     if isinstance(model_type, str) and model_type in FAMILIES:
         return FAMILIES[model_type]
-    reason = ""
-    if title := _OTHER_TOKENIZERS.get(str(model_type)):
-        reason = f"; {title} has a SentencePiece tokenizer, unlike RoBERTa"
-    known = ", ".join(FAMILIES)
-    raise InputError(f"{place}: model_type is {model_type!r}; known are {known}{reason}.")
+    raise InputError(f"{place}: model_type is {model_type!r}; known are {', '.join(FAMILIES)}.")
 
 
 def read_config(values: dict[str, Any], name: str) -> tuple[Family, BertConfig]:

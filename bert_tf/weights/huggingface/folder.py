@@ -363,7 +363,9 @@ def write(model: Bundle, folder: str) -> None:
     config = configs.from_bundle(model, family, architecture)
     if model.vocabulary:
         config |= {key: model.vocabulary.id_of(role) for key, role in family.token_keys.items()}
-    if model.vocabulary and model.vocabulary.kind not in (family.tokenizer, "wordpiece"):
+    if model.vocabulary and model.vocabulary.kind not in (
+        *(family.tokenizer, "wordpiece", "sentencepiece"),
+    ):
         raise InputError(
             f"{model.place}: a {family.title} of Hugging Face has a vocabulary of "
             f"{family.tokenizer}, but this model has one of {model.vocabulary.kind}; write it as "

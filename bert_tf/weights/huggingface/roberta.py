@@ -1,5 +1,6 @@
 """RoBERTa in transformers."""
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
@@ -79,3 +80,24 @@ FAMILY = Family(
     tokenizer="byte_bpe",
     head_act="gelu_erf",
 )
+
+
+def _relative(model_type: str, title: str, class_name: str, vocab_size: int) -> Family:
+    """A family with the weights and keys of RoBERTa."""
+    pretraining = (
+        dataclasses.replace(item, name=item.name.replace(FAMILY.class_name, class_name))
+        for item in FAMILY.pretraining
+    )
+    return dataclasses.replace(
+        FAMILY,
+        model_type=model_type,
+        title=title,
+        class_name=class_name,
+        pretraining=tuple(pretraining),
+        defaults={"vocab_size": vocab_size},
+        tokenizer="sentencepiece",
+    )
+
+
+XLM_R = _relative("xlm-roberta", "XLM-R", "XLMRoberta", 250_002)
+CAMEMBERT = _relative("camembert", "CamemBERT", "Camembert", 32_005)

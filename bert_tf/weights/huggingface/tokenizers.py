@@ -8,12 +8,24 @@ from bert_tf.models.config import BertConfig
 from bert_tf.weights.bundle import Bundle
 from pipelines.common import files, json_files
 from pipelines.common.errors import InputError
-from pipelines.tokenizers import bpe_vocabulary
+from pipelines.tokenizers import bpe_vocabulary, sentencepiece_numbering
 from pipelines.tokenizers.bpe_vocabulary import ByteBPEVocabulary
 from pipelines.tokenizers.hugging_face import CONFIG, FAST, TokenizerFiles
-from pipelines.tokenizers.hugging_face_rules import LONGEST_WORD, TEXT_ROLES
+from pipelines.tokenizers.hugging_face_rules import (
+    ALGORITHMS,
+    LONGEST_WORD,
+    TEXT_ROLES,
+    rules_of,
+)
 from pipelines.tokenizers.sentencepiece_vocabulary import SentencePieceVocabulary
-from pipelines.tokenizers.vocabulary import TokenizerSettings, Vocabulary, in_order
+from pipelines.tokenizers.vocabulary import (
+    BERT,
+    TokenizerSettings,
+    Vocabulary,
+    distinct,
+    in_order,
+    read_lines,
+)
 from pipelines.tokenizers.wordpiece_vocabulary import (
     FILE,
     MAX_CHARACTERS_PER_WORD,
@@ -21,6 +33,9 @@ from pipelines.tokenizers.wordpiece_vocabulary import (
 )
 
 _SPACE = "add_prefix_space"
+# Of XLM-R and CamemBERT; in spite of its name, a unigram model.
+_FAIRSEQ = "sentencepiece.bpe.model"
+_KOBERT = "tokenizer_78b3253a26.model"  # beside a vocab.txt with the ids of its pieces
 # Roles of special tokens by their names in tokenizer_config.json.
 _ROLES_OF_TEXTS = TEXT_ROLES | {"bos_token": "start", "eos_token": "separator"}
 _GPT_ROLES = {"pad_token": "pad", "unk_token": "unknown", "eos_token": "separator"}
@@ -49,14 +64,19 @@ def read(
       InputError: A file is damaged, or the tokenizer is of another kind or does what ours does not.
     """
     theirs = TokenizerFiles(path)
-    if _has_word_pieces(theirs):
+    model = theirs.fast.get("model")
+    is_unigram = isinstance(model, dict) and model.get("type") == "Unigram"
+    if is_unigram or any(files.gfile.exists(f"{path}/{name}") for name in (_FAIRSEQ, _KOBERT)):
+        kind = "sentencepiece"
+    elif _has_word_pieces(theirs):
         kind = "wordpiece"
-    theirs.check_class(kind)
+    theirs.check_class(*(key for key in ALGORITHMS if key.split(" ")[0] == kind))
     readers: dict[str, Callable[[TokenizerFiles, int], Vocabulary | None]]
     readers = {"wordpiece": _read_wordpiece, "sentencepiece": _read_sentencepiece}
     vocabulary = readers.get(kind, _read_bpe)(theirs, config.vocab_size)
     if vocabulary is None:
         return None, None
+    theirs.check_class(rules_of(vocabulary))
     if vocabulary.kind != kind:
         raise InputError(
             f"{path}: the vocabulary is of kind {vocabulary.kind}, but a model of this type has "
@@ -76,7 +96,6 @@ def write(model: Bundle, folder: str) -> None:
       InputError: The format does not support a setting.
     """
     vocabulary, settings = model.require_vocabulary(), model.resolved_settings()
-    vocabulary.save(folder)
     found: dict[str, Any]
     tokens: dict[str, Any]
     if vocabulary.kind == "byte_bpe":
@@ -95,9 +114,14 @@ def write(model: Bundle, folder: str) -> None:
             )
         found = {"tokenizer_class": "OpenAIGPTTokenizer"}
         tokens = {name: vocabulary.roles[role] for name, role in _GPT_ROLES.items()}
+    elif isinstance(vocabulary, SentencePieceVocabulary) and vocabulary.takes_text_as_is:
+        found = {"tokenizer_class": sentencepiece_numbering.class_of(vocabulary.tokens)}
+        tokens = {name: vocabulary.roles[role] for name, role in _ROLES_OF_TEXTS.items()}
+        tokens["mask_token"] = {"content": tokens["mask_token"], **_MASK_AFTER_SPACE}
     elif vocabulary.kind == "sentencepiece":
+        is_albert = vocabulary.form is not BERT
         found = {
-            "tokenizer_class": "AlbertTokenizer",
+            "tokenizer_class": "AlbertTokenizer" if is_albert else "KoBertTokenizer",
             "do_lower_case": settings["lower_case"],
             "keep_accents": not settings["strip_accents"],
         }
@@ -109,7 +133,7 @@ def write(model: Bundle, folder: str) -> None:
                 "characters, but this model's does not; write it as bert_tf."
             )
         found = {
-            "tokenizer_class": "BertTokenizer",
+            "tokenizer_class": ALGORITHMS[rules_of(vocabulary)].classes[0],
             "do_lower_case": settings["lower_case"],
             "strip_accents": settings["strip_accents"],
             "tokenize_chinese_chars": True,
@@ -120,6 +144,17 @@ def write(model: Bundle, folder: str) -> None:
         if not settings.get("typed", vocabulary.form.typed):
             found["model_input_names"] = ["input_ids", "attention_mask"]
         tokens = {name: vocabulary.roles[role] for name, role in TEXT_ROLES.items()}
+        if vocabulary.form.mask_takes_space:
+            tokens["mask_token"] = {"content": tokens["mask_token"], **_MASK_AFTER_SPACE}
+    if isinstance(vocabulary, SentencePieceVocabulary) and vocabulary.takes_text_as_is:
+        theirs = sentencepiece_numbering.published(vocabulary.model)
+        files.write_bytes(f"{folder}/{_FAIRSEQ}", theirs)
+    elif isinstance(vocabulary, SentencePieceVocabulary) and vocabulary.form is BERT:
+        files.write_bytes(f"{folder}/{_KOBERT}", vocabulary.model)
+        lines = "".join(f"{token}\n" for token in vocabulary.tokens)
+        files.write_bytes(f"{folder}/{FILE}", lines.encode())
+    else:
+        vocabulary.save(folder)
     length = {"model_max_length": model.config.max_seq_length}
     json_files.write(f"{folder}/{CONFIG}", found | length | tokens)
 
@@ -171,11 +206,28 @@ def _read_bpe(theirs: TokenizerFiles, vocab_size: int) -> Vocabulary | None:
 
 
 def _read_sentencepiece(theirs: TokenizerFiles, vocab_size: int) -> SentencePieceVocabulary | None:
-    del vocab_size  # ALBERT's has no added tokens
-    model = f"{theirs.path}/{SentencePieceVocabulary.files[0]}"
+    del vocab_size  # published ones have no added tokens
+    model, fairseq = (
+        f"{theirs.path}/{name}" for name in (SentencePieceVocabulary.files[0], _FAIRSEQ)
+    )
+    if files.gfile.exists(fairseq):
+        found = files.read_whole(fairseq)
+        is_camembert = theirs.class_is("CamembertTokenizer", "camembert")
+        found = sentencepiece_numbering.of_fairseq(found, is_camembert, fairseq)
+        return SentencePieceVocabulary(found, fairseq)
+    kobert = f"{theirs.path}/{_KOBERT}"
+    if files.gfile.exists(kobert):
+        lines = read_lines(f"{theirs.path}/{FILE}")
+        tokens = distinct([line.removesuffix("\r") for line in lines], f"{theirs.path}/{FILE}")
+        found = sentencepiece_numbering.renumbered(files.read_whole(kobert), tokens, kobert)
+        return SentencePieceVocabulary(found, kobert)
     if files.gfile.exists(model):
         return SentencePieceVocabulary.load(theirs.path)
     if theirs.fast:
+        scores = theirs.scores("sentencepiece")
+        if sentencepiece_numbering.class_of([piece for piece, _ in scores]):
+            found = sentencepiece_numbering.of_scores(scores, theirs.characters())
+            return SentencePieceVocabulary(found, f"{theirs.path}/{FAST}")
         raise InputError(
             f"{theirs.path}: has {FAST}, but not {os.path.basename(model)}, the model of "
             "SentencePiece that it was made from; copy it there."

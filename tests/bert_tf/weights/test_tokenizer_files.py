@@ -28,7 +28,14 @@ from pipelines.tokenizers.bpe_vocabulary import (
 from pipelines.tokenizers.sentencepiece_vocabulary import SentencePieceVocabulary
 from pipelines.tokenizers.vocabulary import ALBERT
 from pipelines.tokenizers.wordpiece_vocabulary import SPECIAL_TOKENS
-from tests.tokenizers import library_byte_bpe, library_wordpiece
+from tests.tokenizers import (
+    FAIRSEQ,
+    fairseq_model,
+    library_byte_bpe,
+    library_fairseq,
+    library_mpnet,
+    library_wordpiece,
+)
 
 # White space, case, accents, scripts, signs, digits, contractions, control characters, long words.
 TEXTS = [
@@ -41,10 +48,10 @@ PAIRS = [("hello", "world"), ("", "hello"), ("Hello world", "")]
 WORDS = ["hello", "world", "deja", "vu", "Hello", "WORLD", "tag", "two", "spaces"]
 
 
-def _wordpiece():
+def _pieces():
     letters = [*"abcdefghijklmnopqrstuvwxyzHW0123456789.,!'#@日本語éÀ\u0301"]
     pieces = [*letters, *(f"##{c}" for c in letters), "hello", "##world", "@@world", "\u0007bell"]
-    return library_wordpiece((*SPECIAL_TOKENS, "[unused0]", *pieces))
+    return [*SPECIAL_TOKENS, "[unused0]", *pieces]
 
 
 def _roberta():
@@ -106,12 +113,20 @@ def _albert():
 
 
 KINDS = {
-    "wordpiece": ("wordpiece", _wordpiece),
+    "wordpiece": ("wordpiece", lambda: library_wordpiece(_pieces())),
+    "mpnet": ("wordpiece", lambda: library_mpnet(["<s>", "<pad>", "</s>", *_pieces(), "<mask>"])),
     "roberta": ("byte_bpe", _roberta),
     "gpt2": ("byte_bpe", _gpt2),
     "gpt": ("bpe", _gpt),
     "albert": ("sentencepiece", _albert),
+    "xlm-r": ("sentencepiece", lambda: library_fairseq(_fairseq())),
+    "bge": ("sentencepiece", lambda: library_fairseq(_fairseq(), splits=False)),
+    "camembert": (
+        "sentencepiece",
+        lambda: library_fairseq(_fairseq(), FAIRSEQ["CamembertTokenizer"]),
+    ),
 }
+_fairseq = functools.cache(fairseq_model)
 # What must be followed, not only refused: the last keys of changes, and the new values.
 FOLLOWED = {
     "wordpiece": {
@@ -121,6 +136,10 @@ FOLLOWED = {
     "roberta": {("add_prefix_space", True), ("post_processor", "ByteLevel")},
     "gpt2": {("add_prefix_space", True), ("post_processor", None)},
     "gpt": {("lowercase", False), ("strip_accents", False)},
+    "mpnet": {("clean_text", False), ("strip_accents", True), ("max_input_chars_per_word", 7)},
+    "xlm-r": {("normalizer", "single spaces")},
+    "bge": set(),
+    "camembert": set(),
     "albert": {
         ("normalizer", "not lower-cased"), ("normalizer", "with accents"), ("normalizer", "single spaces"),
     },
@@ -215,8 +234,10 @@ def _variants(name, values):
             kept = [step for step in steps if step["type"] not in left_out]
             new = {"type": "Sequence", "normalizers": kept}
             yield ("normalizer", label), ("normalizer",), values | {"normalizer": new}
-        # Newer versions of transformers end with this step.
+    if name in ("albert", "xlm-r"):
+        steps = values["normalizer"].get("normalizers", [values["normalizer"]])
         spaces = {"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": " "}
+        # Newer versions of transformers end with this step.
         new = {"type": "Sequence", "normalizers": [*steps, spaces]}
         yield ("normalizer", "single spaces"), ("normalizer",), values | {"normalizer": new}
 
@@ -264,7 +285,7 @@ def test_every_setting_of_tokenizer_json_is_followed_or_refused(name, tmp_path, 
     kind, make = KINDS[name]
     library = make()
     values, size = json.loads(library.to_str()), library.get_vocab_size()
-    if kind == "sentencepiece":
+    if name == "albert":
         _albert_pieces().save(str(tmp_path))
     made, followed, refused = {}, set(), 0
     for label, path, changed in [("unchanged", (), values), *_variants(name, values)]:
@@ -365,3 +386,15 @@ def test_very_many_added_tokens_take_seconds(tmp_path):
     vocabulary, _ = folders.read("wordpiece", str(tmp_path), BertConfig(vocab_size=6))
     assert len(vocabulary) == 6
     assert time.process_time() - start < 8
+
+
+def test_an_mpnet_is_written_as_it_was_read(tmp_path):
+    tokens = ["<s>", "<pad>", "</s>", *_pieces(), "<mask>"]
+    library_mpnet(tokens).save(str(tmp_path / "tokenizer.json"))
+    config = BertConfig.named("debug", vocab_size=len(tokens))
+    vocabulary, settings = folders.read("wordpiece", str(tmp_path), config)
+    stated = _written(config, vocabulary, settings, tmp_path / "a")
+    assert stated["tokenizer_class"] == "MPNetTokenizer" and stated["mask_token"]["lstrip"]
+    assert (stated["unk_token"], stated["pad_token"]) == ("[UNK]", "<pad>")
+    again, found = folders.read("wordpiece", str(tmp_path / "a"), config)
+    assert (again, again.complete(found)) == (vocabulary, vocabulary.complete(settings))
