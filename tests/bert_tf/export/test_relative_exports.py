@@ -60,7 +60,7 @@ def export(model, tmp_path_factory) -> str:
 
 def test_other_runtimes_compute_the_same(model, tmp_path):
     found = sources.find([f"{name}={model}" for name in KINDS])
-    report = portable.export(found, str(tmp_path), list(portable.Runtime), lambda path: [])
+    report = portable.export(found, str(tmp_path), list(portable.TARGETS), lambda path: [])
     assert {name for name in report if "int8" not in name} >= {
         f"{name}_ids{ending}" for name in KINDS for ending in (".tflite", ".onnx")
     }
