@@ -50,17 +50,14 @@ def snapshot(name: str, kind: str, patterns: tuple[str, ...]) -> str:
       InputError: The repository or revision does not exist or is not open to this user, or the Hub
         cannot be reached and the cache does not have it.
     """
-    import huggingface_hub
-    from huggingface_hub import errors
+    from huggingface_hub import constants, errors, snapshot_download
 
     match = _NAME.fullmatch(name)
     assert match is not None
-    hub = huggingface_hub.constants.ENDPOINT
+    hub = constants.ENDPOINT
     options: Any = {"repo_type": kind, "revision": match["revision"]}
     try:
-        path = huggingface_hub.snapshot_download(
-            match["repo"], allow_patterns=list(patterns), **options
-        )
+        path = snapshot_download(match["repo"], allow_patterns=list(patterns), **options)
     except errors.GatedRepoError as error:
         raise InputError(
             f"{name}: its owner asks for consent; accept the terms at {hub}/{match['repo']}, and "

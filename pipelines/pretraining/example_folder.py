@@ -69,7 +69,7 @@ class ExampleManifest(TypedDict):
 
     settings: SettingsEntry
     segments: NotRequired[_Count]  # of adopted examples; ours have those of their maker
-    tokenizer: dict[str, bool | str]
+    tokenizer: dict[str, bool | int | str]
     vocabulary_sha256: str
     inputs: list[InputEntry]
     train: PartEntry

@@ -10,6 +10,7 @@ from bert_tf.weights.formats import Format
 from pipelines.common import hub
 from pipelines.common.errors import InputError
 from pipelines.labelled import splits
+from tests import commands
 from tests.local_hub import COMMIT, TOKEN, LocalHub
 
 
@@ -83,6 +84,12 @@ def test_without_a_connection_the_cache_counts(local_hub, init, monkeypatch):
     assert weights.read("lab/tiny").sha256() == weights.read(init).sha256()
     with pytest.raises(InputError, match="lab/other: no such folder; .* could not be asked"):
         weights.read("lab/other")
+
+
+def test_a_command_says_where_it_looked(tmp_path):
+    offline = {"HF_HUB_OFFLINE": "1", "HF_HUB_CACHE": str(tmp_path)}
+    line = commands.error("convert", "--input=lab/none", f"--output={tmp_path}/o", env=offline)
+    assert "error: lab/none: no such folder; it is not in the cache of Hugging Face" in line
 
 
 def test_names_that_the_hub_does_not_give(local_hub, init, monkeypatch, tmp_path):
