@@ -28,12 +28,12 @@ def test_a_vocabulary_that_was_lost_is_written_again(corpus_path, vocab_path, tm
 def test_settings_of_a_tokenizer_may_be_numbers(corpus_path, vocab_path, tmp_path):
     (tmp_path / "v").mkdir()
     (tmp_path / "v/vocab.txt").write_text(open(vocab_path).read())
-    settings = {"lower_case": True, "strip_accents": True, "max_input_chars_per_word": 50}
+    settings = {"lower_case": True, "strip_accents": True, "max_characters_per_word": 50}
     (tmp_path / "v/tokenizer_config.json").write_text(json.dumps(settings))
     wanted = example_writer.ExampleRequest(corpus_path, f"{tmp_path}/v", f"{tmp_path}/o", SETTINGS)
     example_writer.write(wanted, LocalRunner(1))
     found = example_folder.read_manifest(f"{tmp_path}/o")["tokenizer"]
-    assert found["max_input_chars_per_word"] == 50
+    assert found["max_characters_per_word"] == 50
 
 
 @pytest.mark.parametrize("given", [False, True])
