@@ -296,5 +296,5 @@ def test_heads_and_objectives_are_adapted_too():
 
 
 def test_arguments_without_effect_are_told():
-    with pytest.raises(TypeError, match="Dense takes no activation, use_bias"):
-        Dense(4, 4, use_bias=False, activation="relu")
+    with pytest.raises(TypeError, match="Dense takes no activation, seed"):
+        Dense(4, 4, seed=1, activation="relu")

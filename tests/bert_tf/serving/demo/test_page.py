@@ -41,6 +41,7 @@ def test_each_signature_that_takes_text_has_a_form(export):
         "topics": "multilabel",
         "vector": "embedding",
         "fill_mask": "fill_mask",
+        "next_sentence": "classification",
         "embed": "embed",
         "embed_layers": "embed_layers",
     }
