@@ -69,11 +69,11 @@ def test_a_search_for_negatives_goes_on_where_it_stopped(folders, tmp_path, monk
     whole = _mine(model, path, pairs, 2)
     searched = []
 
-    def search(blocks, queries, count):
+    def search(blocks, queries, count, *dot):
         if len(searched) == 2:
             raise stopping.Stopped(signal.SIGTERM)
         searched.append(len(queries))
-        return neighbours.search(blocks, queries, count)
+        return neighbours.search(blocks, queries, count, *dot)
 
     monkeypatch.setattr(hard_negatives, "search", search)
     with pytest.raises(stopping.Stopped):
