@@ -95,7 +95,7 @@ finetune: labelled ## Fine-tune: [TASK=mrpc DATA=glue/MRPC] [INIT=savedmodels/pr
 	@recipe="recipes/$${TASK##*=}.flags"; case "$$TASK" in *,*) recipe= ;; esac; [ -e "$$recipe" ] || recipe=; \
 	$(BERT_TF) finetune $${recipe:+"--flagfile=$$recipe"} --task="$${TASK:-packages=classification}" \
 		--init="$${INIT:-savedmodels/pretrained}" $(call flag,--search_minutes,MINUTES) \
-		$(if $(TASK)$(DATA),$(call flag,--data,DATA),--data=tfrecords/packages) $(MORE)
+		$(if $(TASK)$(DATA),$(call flag,--data,DATA),--flagfile=recipes/packages.flags) $(MORE)
 predict: ## Predict for a file: MODEL=savedmodels/finetuned/mrpc INPUT=test.tsv
 generate: ## Continue a text: MODEL=savedmodels/gpt PROMPT='The function' [ARGS='--temperature=0.8']
 embed: ## Write vectors of texts: MODEL=savedmodels/pretrained INPUT=texts.txt OUT=vectors.npy
