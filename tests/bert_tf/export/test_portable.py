@@ -31,7 +31,7 @@ def check(path):
 
 def test_all_are_written_and_compared(folders, written):
     folder, report = written
-    every = (*NAMES, "embed", "embed_layers")  # fill_mask has a loop
+    every = (*NAMES, "next_sentence", "embed", "embed_layers")  # fill_mask has a loop
     assert {name for name in report if "int8" not in name} == {
         f"{name}_ids{ending}" for name in every for ending in (".tflite", ".onnx")
     }
