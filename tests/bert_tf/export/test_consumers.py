@@ -59,6 +59,7 @@ def _requests():
         "fill_mask": {"text": texts},
         "embed": {"text": texts},
         "embed_layers": {"text": texts},
+        "next_sentence": pairs,
         "pick_ids": {name: value[:, np.newaxis] for name, value in ids.items()},
     }
     for name in (
@@ -173,6 +174,8 @@ def test_cpp_runs_every_signature_with_the_ops_of_old_servers(program, export, p
         "score_regress",
         "topics_classify",
         "embed_layers_ids",
+        "next_sentence_ids",
+        "next_sentence_classify",
     }
     _run(program, export, tmp_path, requests)
     for name, inputs in requests.items():
