@@ -281,7 +281,10 @@ def test_the_newer_kind_of_file_will_do(vocabulary, tmp_path):
     ("values", "message"),
     [
         ({"added_tokens": []}, "tokenizer.json: lacks the field model"),
-        ({"model": {"type": "Unigram"}}, "tokenizer_class is RobertaTokenizer, not AlbertTokenizer"),
+        (
+            {"model": {"type": "Unigram"}},
+            "tokenizer_class is RobertaTokenizer, not AlbertTokenizer",
+        ),
         ({"model": {"merges": []}}, "tokenizer.json: model: lacks the field vocab"),
         ({"model": {"vocab": {"a": "0"}, "merges": []}}, "json: the id of 'a' is '0', which is"),
         ({"model": {"vocab": {"a": 1}, "merges": []}}, "json: 'a' has the id 1 instead of 0"),
