@@ -44,7 +44,7 @@ def main(
 
     saved_model.check_output(output)
     found = [_changed(source, given, max_seq_length) for source in models.sources(precision)]
-    if max_seq_length and not any(source.task for source in found):
+    if max_seq_length and not any(source.task and not source.pretrained for source in found):
         raise InputError("--max_seq_length: is that of a task, and none is exported; leave it out.")
     writers = [source.task.generation if source.task else source.generation for source in found]
     if given and not any(writers):

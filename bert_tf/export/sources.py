@@ -51,6 +51,7 @@ class ModelSource:
       guesses_words: whether it can fill in masks.
       generation: how it continues texts; None: it cannot.
       has_pooler: whether it has a trained pooler.
+      pretrained: whether its task is one of pre-training, for which nobody has labelled data.
       shared: equal for models that may share an encoder; None: those with the same weights.
     """
 
@@ -64,6 +65,7 @@ class ModelSource:
     generation: GenerationSettings | None = None
     has_pooler: bool = False
     shared: str | None = None
+    pretrained: bool = False
 
     @property
     def max_seq_length(self) -> int:
@@ -224,7 +226,9 @@ def _read(name: str, folder: str) -> list[ModelSource]:
         pairs = source.bundle.next_sentence()
         if pairs is None:
             return [source]
-        of_pairs = dataclasses.replace(source, bundle=pairs, guesses_words=False, generation=None)
+        of_pairs = dataclasses.replace(
+            source, bundle=pairs, guesses_words=False, generation=None, pretrained=True
+        )
         return [source, _with_task(of_pairs, "next_sentence", "next_sentence")]
     if name == JOINT.join(heads):
         names = {head: head for head in heads}

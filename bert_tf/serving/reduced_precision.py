@@ -75,7 +75,7 @@ class ScoreCheck:
 
     @property
     def _tasks(self) -> list[Task]:
-        return [source.task for source in self.sources if source.task]
+        return [each.task for each in self.sources if each.task and not each.pretrained]
 
     @property
     def _engines(self) -> list[EngineName]:
