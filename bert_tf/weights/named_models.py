@@ -47,11 +47,13 @@ def find(name: str) -> str | None:
 
 
 def pinned(name: str) -> str:
-    """The name with the commit that it stands for at the moment; of others, the name itself."""
-    parent, commit = os.path.split(find(name) or "")
-    if files.gfile.exists(name) or os.path.basename(parent) != "snapshots":
+    """A name of the Hub with the commit that it stands for at the moment; others as they are."""
+    full = _ALIASES.get(name, name)
+    if files.gfile.exists(name) or not hub.is_name(full):
         return name
-    return f"{_ALIASES.get(name, name).partition('@')[0]}@{commit}"
+    parent, commit = os.path.split(find(full) or "")
+    of_hub = os.path.basename(parent) == "snapshots"  # and not of a package, or of KerasHub
+    return f"{full.partition('@')[0]}@{commit}" if of_hub else name
 
 
 def _in_huggingface(name: str) -> str | None:
