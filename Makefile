@@ -90,12 +90,12 @@ pretrain distill: examples
 		$(call flag,--init,INIT) $(call flag,--teacher,TEACHER) \
 		$(call flag,--steps,STEPS) $(call flag,--minutes,MINUTES) $(MORE)
 labelled: setup ## Write the built-in labelled texts (unless TASK and DATA name others)
-	@[ -n "$$TASK$$DATA" ] || { $(BERT_TF) make-labelled --output=tfrecords/packages; }
+	@[ -n "$$TASK$$DATA" ] || { $(BERT_TF) make-labelled --output=tfrecords/topics; }
 finetune: labelled ## Fine-tune: [TASK=mrpc DATA=glue/MRPC] [INIT=savedmodels/pretrained] [ARGS=--seeds=1,2,3]
 	@recipe="recipes/$${TASK##*=}.flags"; case "$$TASK" in *,*) recipe= ;; esac; [ -e "$$recipe" ] || recipe=; \
-	$(BERT_TF) finetune $${recipe:+"--flagfile=$$recipe"} --task="$${TASK:-packages=classification}" \
+	$(BERT_TF) finetune $${recipe:+"--flagfile=$$recipe"} --task="$${TASK:-topics=classification}" \
 		--init="$${INIT:-savedmodels/pretrained}" $(call flag,--search_minutes,MINUTES) \
-		$(if $(TASK)$(DATA),$(call flag,--data,DATA),--flagfile=recipes/packages.flags) $(MORE)
+		$(if $(TASK)$(DATA),$(call flag,--data,DATA),--flagfile=recipes/topics.flags) $(MORE)
 predict: ## Predict for a file: MODEL=savedmodels/finetuned/mrpc INPUT=test.tsv
 generate: ## Continue a text: MODEL=savedmodels/gpt PROMPT='The function' [ARGS='--temperature=0.8']
 embed: ## Write vectors of texts: MODEL=savedmodels/pretrained INPUT=texts.txt OUT=vectors.npy

@@ -3,8 +3,9 @@
 from typing import Any
 
 import keras
-import tensorflow_hub as hub
 import tensorflow_text  # noqa: F401  (registers the tokenizer's ops)
+
+from pipelines.common import optional
 
 
 @keras.saving.register_keras_serializable("bert_tf")
@@ -19,12 +20,15 @@ class HubLayer(keras.layers.Layer):
     Args:
       handle: a folder, or a TF Hub handle.
       trainable: whether its weights are trained.
+
+    Raises:
+      InputError: the extra `hub` is not installed.
     """
 
     def __init__(self, handle: str, trainable: bool = False, **kwargs: Any):
         super().__init__(trainable=trainable, **kwargs)
         self.handle = handle
-        loaded = hub.load(handle)
+        loaded = optional.load("tensorflow_hub", "hub").load(handle)
         self._call = lambda: loaded  # hidden from Keras, which would track it otherwise
         self._takes_training = hasattr(loaded, "trainable_variables")
         trained = {id(variable) for variable in getattr(loaded, "trainable_variables", ())}

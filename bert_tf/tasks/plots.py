@@ -96,7 +96,11 @@ def _shown(labels: Sequence[str]) -> tuple[list[str], dict[str, Any]]:
     if not families:
         unknown = [number for number, name in enumerate(names) if not fonts_for(name)]
         legend = ", ".join(f"{number}: {names[number]}" for number in unknown)
-        logging.warning("no font has all characters of some labels; the picture has %s", legend)
+        logging.warning(
+            "no font has all characters of some labels; the picture has %s. "
+            "pip install 'bert-tf[fonts]' brings fonts of more scripts",
+            legend,
+        )
         for number in unknown:
             names[number] = str(number)
         families = fonts_for("".join(names))
@@ -153,7 +157,7 @@ def _draw_pairs(
 def fonts_for(text: str) -> list[str] | None:
     """Font families that together have all characters of a text, the usual one first.
 
-    Fonts of this machine come first, then those of two Python packages, if installed: `mpl-font`
+    Fonts of this machine come first, then those of the extra `fonts`, if installed: `mpl-font`
     (Chinese, Japanese, Korean) and `pymupdf-fonts` (Devanagari, Thai, Georgian, emoji and others).
 
     Returns:

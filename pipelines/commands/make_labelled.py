@@ -1,25 +1,24 @@
-"""Writes the built-in labelled texts: paragraphs of docstrings with the package they come from.
+"""Writes the built-in labelled texts: paragraphs of the standard library's docstrings, by topic.
 
-  bert-tf make-labelled --output=tfrecords/packages
+  bert-tf make-labelled --output=tfrecords/topics
 
 They let one try fine-tuning without data of one's own: train.tsv, dev.tsv and test.tsv, which share
 no module. Existing ones are kept.
 """
 
-from pipelines.common.flag_types import Count, Path
+from pipelines.common.flag_types import Path
 from pipelines.common.texts import counted
 
 
-def main(*, output: Path, texts: Count = 500) -> None:
+def main(*, output: Path) -> None:
     """Writes the texts unless they exist.
 
     Flags:
       output: Folder to write to.
-      texts: Maximum number of texts of a class.
     """
     from pipelines.corpus import builtin_labels
 
-    counts = builtin_labels.make(output, texts=texts)
+    counts = builtin_labels.make(output)
     if counts is None:
         print(f"{output}: exists; nothing to do.")
         return

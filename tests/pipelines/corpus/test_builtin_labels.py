@@ -1,53 +1,73 @@
 """The built-in labelled texts."""
 
+import itertools
 from collections import Counter
 
 import pytest
 
+from pipelines.common.errors import InputError
 from pipelines.corpus import builtin_labels
 
-_WORDS = ("apple", "river", "stone", "cloud", "paper")
+_SAME = "This paragraph is in every module of the library, word by word."
 
 
-@pytest.fixture
-def roots(tmp_path):
-    """Modules of three packages, two of which are relatives, and of a standard library."""
-    for folder, package in (
-        *(("site", name) for name in ("alpha", "beta", "beta_extra")),
-        ("standard", ""),
-    ):
-        for number in range(60 if package != "beta_extra" else 40):
-            place = tmp_path / folder / package / f"part{number}.py"
-            place.parent.mkdir(parents=True, exist_ok=True)
-            own = "".join(word[number % 5] for word in _WORDS)
-            texts = [f"Part {own} number {number} of {folder} says {w} and much more on {package or 'it'}."
-                     for w in _WORDS]  # fmt: skip
-            plain = [f"In part {number} there is {w} {own}, for {folder} {len(package)} and others too."
-                     for w in _WORDS]  # fmt: skip
-            same = "This paragraph is in every module of every package here, word by word."
-            place.write_text('"""' + "\n\n".join([*texts, *plain, same]) + '\n"""\n')
-    return {str(tmp_path / "standard"): "python", str(tmp_path / "site"): ""}
+def _library(folder, modules, texts):
+    """A library of packages, one of each topic, with modules that have texts."""
+    for names, number in itertools.product(builtin_labels.TOPICS.values(), range(modules)):
+        package = names.split()[-1]
+        path = folder / package / f"part{number}.py"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        own = [
+            f"In {package} part{number} says that this is paragraph {i} of it."
+            for i in range(texts)
+        ]
+        path.write_text('"""' + "\n\n".join([*own, own[0], "Too short.", _SAME]) + '\n"""\n')
+    return str(folder)
 
 
-def test_classes_are_packages_and_files_share_no_module(roots, tmp_path):
-    counts = builtin_labels.make(f"{tmp_path}/out", roots, texts=100)
-    rows = {}
+def _rows(folder):
     for name in builtin_labels.FILES:
-        head, *lines = open(f"{tmp_path}/out/{name}").read().splitlines()
-        assert head == "text\tlabel" and len(lines) == counts[name]
-        rows[name] = [line.split("\t") for line in lines]
-        found = Counter(label for _, label in rows[name])
-        assert found.keys() == {"alpha", "beta", "python"}  # not beta's relative
-        assert len(set(found.values())) == 1  # balanced
-        assert not any(label in text for text, label in rows[name])
-    numbers = {
-        name: {(text.split(" part ")[-1].split()[0], label) for text, label in each if "In part" in text}
-        for name, each in rows.items()
-    }  # fmt: skip
-    assert not numbers["train.tsv"] & (numbers["dev.tsv"] | numbers["test.tsv"])
-    texts = [text for each in rows.values() for text, _ in each]
-    assert len(set(texts)) == len(texts)
-    before = open(f"{tmp_path}/out/train.tsv").read()
-    assert builtin_labels.make(f"{tmp_path}/out", roots) is None
-    assert builtin_labels.make(f"{tmp_path}/again", roots, texts=100) == counts
-    assert open(f"{tmp_path}/again/train.tsv").read() == before
+        head, *lines = (folder / name).read_text().splitlines()
+        assert head == "text\tlabel"
+        yield name, [line.split("\t") for line in lines]
+
+
+def test_topics_are_balanced_and_files_share_no_module(tmp_path):
+    root = _library(tmp_path / "lib", modules=20, texts=10)
+    (tmp_path / "lib" / "other.py").write_text(
+        '"""A paragraph of a module that has no topic, for all I know."""'
+    )
+    counts = builtin_labels.make(f"{tmp_path}/out", root)
+    modules, texts = {}, []
+    for name, rows in _rows(tmp_path / "out"):
+        assert len(rows) == counts[name]
+        each = Counter(label for _, label in rows)
+        assert each == dict.fromkeys(builtin_labels.TOPICS, builtin_labels.FILES[name])
+        own = [(text, label) for text, label in rows if text != _SAME]
+        assert len(own) >= len(rows) - 1  # the paragraph of all modules is there once, if at all
+        assert all(text.split()[1] in builtin_labels.TOPICS[label].split() for text, label in own)
+        modules[name] = {(label, text.split()[2]) for text, label in own}
+        texts += [text for text, _ in rows]
+    assert len(set(texts)) == len(texts) and "Too short." not in texts
+    assert all(not a & b for a, b in itertools.combinations(modules.values(), 2))
+
+
+def test_the_same_library_gives_the_same_texts_once(tmp_path):
+    root = _library(tmp_path / "lib", modules=5, texts=4)
+    counts = builtin_labels.make(f"{tmp_path}/out", root)
+    assert builtin_labels.make(f"{tmp_path}/out", root) is None
+    assert builtin_labels.make(f"{tmp_path}/again", root) == counts
+    assert list(_rows(tmp_path / "out")) == list(_rows(tmp_path / "again"))
+
+
+def test_a_library_without_docstrings_is_reported(tmp_path):
+    (tmp_path / "lib").mkdir()
+    with pytest.raises(InputError, match="lib: has no docstrings about concurrency"):
+        builtin_labels.make(f"{tmp_path}/out", f"{tmp_path}/lib")
+    assert not (tmp_path / "out").exists()
+
+
+def test_this_python_has_enough_texts_of_each_topic(tmp_path):
+    counts = builtin_labels.make(f"{tmp_path}/out")
+    per_topic = {name: count / len(builtin_labels.TOPICS) for name, count in counts.items()}
+    assert all(per_topic[name] >= 0.8 * most for name, most in builtin_labels.FILES.items())
