@@ -152,9 +152,7 @@ def read_history(path: str) -> list[Point]:
 
 def log_tensorboard(folder: str) -> None:
     """Logs how to view the curves of a run while it trains."""
-    remedy = (
-        "" if optional.is_there("tensorboard") else " (pip install 'bert-tf[tensorboard]' has it)"
-    )
+    remedy = "" if optional.is_there("tensorboard") else " (pip install 'bert-tf[tensorboard]')"
     logging.info("curves, while it trains: tensorboard --logdir=%s%s", folder, remedy)
 
 
