@@ -23,7 +23,7 @@ RECIPE := recipes/$(if $(INIT),adaptation,$(if $(TEACHER),distillation,builtin))
 TFRECORDS := tfrecords/$(if $(INIT),adapted,$(if $(TEACHER),distillation,pretraining)) ## Examples
 RUNNER := local ## Where vocabulary and examples are made: local (this machine) or beam (Apache Beam)
 PIPELINE := ## Options of Beam's pipeline, such as '--runner=FlinkRunner --flink_master=host:8081'
-PYTHON := python3 ## Python 3.11, which creates the environments
+PYTHON := python3 ## Python 3.11 to 3.13, which creates the environments
 VENV := .venv ## The environment
 JOBS := 2 ## Test files that run at once; each may need 6 GiB
 VARIABLES := $(shell sed -n 's/^\([A-Z_]*\) := .*\#\#.*/\1/p' $(firstword $(MAKEFILE_LIST)))
