@@ -9,7 +9,7 @@ sentences: what pre-training is for.
 import hashlib
 import itertools
 import os
-from collections.abc import Iterable
+from collections.abc import Collection
 
 from pipelines.common import files, json_files
 from pipelines.common.errors import InputError
@@ -79,7 +79,7 @@ def make(folder: str, root: str | None = None) -> dict[str, int] | None:
         return counts
 
 
-def _texts_by_topic(root: str, others: Iterable[str]) -> dict[str, dict[str, list[str]]]:
+def _texts_by_topic(root: str, others: Collection[str]) -> dict[str, dict[str, list[str]]]:
     """The texts of each topic and file; each module is in the file that needs it most."""
     found = {topic: {name: list[str]() for name in FILES} for topic in TOPICS}
     seen: set[str] = set()
