@@ -99,7 +99,9 @@ def lower(texts: tf.Tensor) -> tf.Tensor:
     def lower_around_nul() -> tf.Tensor:  # at which the operation would end a text
         parts = tf.strings.split(texts, "\0")
         lowered = tf.strings.lower(parts.flat_values, encoding="utf-8")
-        return tf.strings.reduce_join(parts.with_flat_values(lowered), -1, separator="\0")
+        # As a separator of `reduce_join`, U+0000 would be an empty text.
+        joined = tf.strings.reduce_join(parts.with_flat_values(lowered + tf.constant("\0")), -1)
+        return tf.strings.regex_replace(joined, r"\x00$", "")
 
     texts = tf.cond(any_has("Σ"), lower_sigma, lambda: texts)
     if missing := _letters_that_tensorflow_does_not_lower():

@@ -86,8 +86,8 @@ def check_offsets(tokenizer, texts):
 
 def test_ids_and_offsets_of_a_learned_vocabulary(learned):
     assert learned.tokens[:5] == ("<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]")
-    tokenizer = check(learned, [text for text in TEXTS if "\0" not in text])
-    check_offsets(tokenizer, ["Hello  wörld, hello", " (two) 1999, ", "x\u0301 and"])
+    tokenizer = check(learned, TEXTS)
+    check_offsets(tokenizer, ["Hello  wörld, hello", " (two) 1999, ", "x\u0301 and", "é\0and\0\0É"])
 
 
 def test_numbers_before_a_comma_are_encoded_again(learned):
@@ -145,13 +145,12 @@ def test_words_begin_with_a_space_a_sign_or_a_foreign_letter():
 
 
 def test_released_vocabulary_on_unusual_texts():
-    texts = [text for text in TEXTS if "\0" not in text]
-    check_offsets(check(released(), texts), texts)
+    check_offsets(check(released(), TEXTS), TEXTS)
 
 
 @pytest.mark.slow
 def test_released_vocabulary_on_every_code_point_and_random_texts():
-    points = [chr(c) for c in range(1, sys.maxunicode + 1) if not 0xD800 <= c < 0xE000]
+    points = [chr(c) for c in range(sys.maxunicode + 1) if not 0xD800 <= c < 0xE000]
     vocabulary, rng = released(), random.Random(1)
     for first in range(0, len(points), 50_000):
         check(vocabulary, [f"ab{c}cd {c}" for c in points[first : first + 50_000]])
