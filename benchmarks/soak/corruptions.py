@@ -1,8 +1,9 @@
-"""Output files with damage: reported in a line, or harmless.
+"""Output files with damage: reported, harmless, or not noticed in formats without checksums.
 
 A case copies a folder, changes bytes of one of its files, and reads the folder as its commands do.
 Either an error names the file or its folder, or the result (weights, ids, batches or answers) is
-unchanged, bit by bit. Each case is a process of its own, as damage might crash TensorFlow.
+unchanged, bit by bit; only a format without checksums may have other values. Each case is a process
+of its own, as damage might crash TensorFlow.
 """
 
 import dataclasses

@@ -24,10 +24,11 @@ Case = Callable[[int], Outcome]
 
 @dataclasses.dataclass(frozen=True)
 class Workspace:
-    """Folder of all files that cases write, and the seed of all cases."""
+    """Folder of all files that cases write, the seed of all cases, and the time for a category."""
 
     folder: Path
     seed: int
+    minutes: float = 0.0
 
     def rng(self, category: str, number: int) -> random.Random:
         """The random generator of a case, the same for the same seed, category and number."""

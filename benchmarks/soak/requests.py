@@ -62,15 +62,15 @@ def _same(found: Outputs, expected: Outputs) -> bool:
 
 
 @contextlib.contextmanager
-def make(workspace: Workspace, minutes: float) -> Iterator[Case]:
+def make(workspace: Workspace) -> Iterator[Case]:
     """Yields the only case, which takes all of the time."""
     export = small_inputs.make(workspace.folder).export
     asked = _requests(workspace.rng(CATEGORY, 0))
     alone = Predictor(export)
     expected = [alone(name, **inputs) for name, inputs in asked]
-    served = Served(export).wait()
+    served, seconds = Served(export).wait(), 60 * workspace.minutes
     try:
-        yield lambda number: _load(served, asked, expected, workspace.seed + number, 60 * minutes)
+        yield lambda number: _load(served, asked, expected, workspace.seed + number, seconds)
     finally:
         served.stop()
 

@@ -50,11 +50,12 @@ class Category:
 
 
 CATEGORIES = {
-    "kills": Category(0.5, concurrent=cores()),
+    "kills": Category(0.45, concurrent=cores()),
     "corruptions": Category(0.2, concurrent=cores()),
     "disks": Category(0.15),
     "requests": Category(0.1),
     "mutations": Category(0.05, concurrent=cores()),
+    "messages": Category(0.05),
 }
 
 
@@ -69,7 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         failed = False
         for name in args.only:
             minutes = args.minutes * CATEGORIES[name].fraction / total
-            result = _run(name, workspace, minutes, args.case)
+            result = _run(name, dataclasses.replace(workspace, minutes=minutes), args.case)
             failed = failed or bool(result["failures"])
             if args.record and args.case is None:  # a repeated case is not counted again
                 from benchmarks.soak import table
@@ -117,13 +118,13 @@ def _folder(work: Path | None) -> Iterator[Path]:
         yield Path(name)
 
 
-def _run(name: str, workspace: Workspace, minutes: float, number: int | None) -> dict[str, Any]:
+def _run(name: str, workspace: Workspace, number: int | None) -> dict[str, Any]:
     """Runs cases of a category, at least one; returns the counts and the failures."""
     counts: Counter[str] = Counter()
     failures: list[str] = []
     begin, cases = time.monotonic(), 0
-    end, concurrent = begin + 60 * minutes, CATEGORIES[name].concurrent
-    with _cases(name, workspace, minutes) as case, ThreadPoolExecutor(concurrent) as pool:
+    end, concurrent = begin + 60 * workspace.minutes, CATEGORIES[name].concurrent
+    with _cases(name, workspace) as case, ThreadPoolExecutor(concurrent) as pool:
         for case_number, outcome in _outcomes(case, pool, concurrent, number, end):
             cases += 1
             counts.update(outcome.counts)
@@ -165,13 +166,10 @@ def _outcome(case: Case, number: int) -> Outcome:
 
 
 @contextlib.contextmanager
-def _cases(name: str, workspace: Workspace, minutes: float) -> Iterator[Case]:
-    module = importlib.import_module(f"{__package__}.{name}")
-    if name == "requests":
-        with module.make(workspace, minutes) as case:
-            yield case
-    else:
-        yield module.make(workspace)
+def _cases(name: str, workspace: Workspace) -> Iterator[Case]:
+    made = importlib.import_module(f"{__package__}.{name}").make(workspace)
+    with contextlib.nullcontext(made) if callable(made) else made as case:
+        yield case
 
 
 def _about(args: argparse.Namespace) -> dict[str, Any]:

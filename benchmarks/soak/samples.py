@@ -35,7 +35,6 @@ from pipelines.labelled.source import Source
 from pipelines.tokenizers import registry
 from pipelines.tokenizers.wordpiece_vocabulary import WordPieceVocabulary
 
-DIGITS = re.compile(rb"[0-9]+")
 _TEXTS = [f"Text {number} of a film, é. It has “two” sentences, 한국어." for number in range(9)]
 _ROWS = [{"id": n, "text": text, "label": "ab"[n % 2]} for n, text in enumerate(_TEXTS)]
 _WIDTH = 3
@@ -81,6 +80,7 @@ class Sample(NamedTuple):
     path: Path
     read: Callable[[str], object]
     whole_folder: bool = False  # whether its folder is read; errors may name another file there
+    weight: int = 8  # relative frequency: reading a model takes as long as reading many tables
 
     def unpack(self, data: bytes) -> dict[str, bytes]:
         """The contents of an archive or a compressed file, by name."""
@@ -256,4 +256,4 @@ def read(folder: Path) -> list[Sample]:
     path = folder / _VECTORS / _VECTORS
     found += [Sample(Path(f"{path}{end}"), _vectors) for end in ("", ".json", ".texts.jsonl")]
     model = sorted((folder / _MODEL).iterdir())
-    return found + [Sample(path, _read_model, whole_folder=True) for path in model]
+    return found + [Sample(path, _read_model, whole_folder=True, weight=1) for path in model]

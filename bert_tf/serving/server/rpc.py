@@ -6,14 +6,11 @@ refuse a request, or stop waiting for it, before the message arrives.
 """
 
 import asyncio
-import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 import grpc
-import numpy as np
 import tensorflow as tf
-from google.protobuf.message import DecodeError
 from tensorflow.core.protobuf import meta_graph_pb2
 from tensorflow_serving.apis import classification_pb2, predict_pb2, regression_pb2
 from tensorflow_serving.apis.get_model_metadata_pb2 import (
@@ -27,6 +24,7 @@ from tensorflow_serving.apis.get_model_status_pb2 import (
 )
 
 from bert_tf.serving.credentials import Identity
+from bert_tf.serving.server import rpc_values
 from bert_tf.serving.server.answers import Answerer, EncodedRequest, ModelResponse, ModelSpec
 from bert_tf.serving.server.faults import Fault, RefusalError
 from bert_tf.tasks.signatures import Method
@@ -41,19 +39,19 @@ class Predict(EncodedRequest):
     """A PredictRequest: for the outputs of any signature."""
 
     def parse(self) -> ModelSpec:
-        self._request = _decode(predict_pb2.PredictRequest, self.take())
+        self._request = rpc_values.decoded(self.take(), predict_pb2.PredictRequest)
         for value in self._request.inputs.values():
             axes = value.tensor_shape.dim
             self.limits.check_rows(axes[0].size if axes else 0)
         return _spec(self._request.model_spec, Method.PREDICT)
 
     def inputs(self, names: Sequence[str]) -> Mapping[str, Any]:
-        most = self.limits.bytes
-        return {name: _array(name, value, most) for name, value in self._request.inputs.items()}
+        given, most = self._request.inputs, self.limits.bytes
+        return {name: rpc_values.array_of(name, value, most) for name, value in given.items()}
 
     def encode(self, answer: ModelResponse) -> bytes:
         response = predict_pb2.PredictResponse()
-        wanted = self._request.output_filter
+        wanted = dict.fromkeys(self._request.output_filter)
         if unknown := [name for name in wanted if name not in answer.outputs]:
             raise RefusalError(Fault.INVALID, f"{answer.signature}: has no output {unknown[0]!r}.")
         for name in wanted or answer.outputs:
@@ -68,7 +66,7 @@ class _ByExamples(EncodedRequest):
     method: Method
 
     def parse(self) -> ModelSpec:
-        self._request = _decode(self.kind, self.take())
+        self._request = rpc_values.decoded(self.take(), self.kind)
         given = self._request.input
         joined = given.example_list_with_context
         count = max(len(given.example_list.examples), len(joined.examples))
@@ -162,7 +160,7 @@ def handlers(answerer: Answerer, identity: Identity) -> list[grpc.GenericRpcHand
                 raise RefusalError(Fault.TIMEOUT, "The request has not arrived.") from None
             if len(encoded) > _MAX_SPEC:
                 raise RefusalError(Fault.TOO_LARGE, f"Such a request may have {_MAX_SPEC:,} bytes.")
-            spec = _spec(_decode(kind, encoded).model_spec, Method.PREDICT)
+            spec = _spec(rpc_values.decoded(encoded, kind).model_spec, Method.PREDICT)
             return describe(answerer, spec).SerializeToString()
 
         return guarded(answer)
@@ -182,15 +180,6 @@ def handlers(answerer: Answerer, identity: Identity) -> list[grpc.GenericRpcHand
     ]
 
 
-def _decode(kind: Any, encoded: bytes) -> Any:
-    try:
-        return kind.FromString(encoded)
-    except DecodeError as error:
-        raise RefusalError(
-            Fault.INVALID, f"The request is not a {kind.DESCRIPTOR.name}."
-        ) from error
-
-
 def _encode(response: Any, name: str, answer: ModelResponse) -> bytes:
     spec = response.model_spec
     spec.name, spec.signature_name = name, answer.signature
@@ -203,21 +192,6 @@ def _spec(spec: Any, method: Method) -> ModelSpec:
         raise RefusalError(Fault.INVALID, "Labels of versions are not supported; name a number.")
     version = spec.version.value if spec.HasField("version") else None
     return ModelSpec(spec.name, version, spec.signature_name, method)
-
-
-def _array(name: str, value: Any, max_bytes: int) -> np.ndarray:
-    """The array of a message; its last value may stand for all that follow."""
-    try:
-        count = math.prod(axis.size for axis in value.tensor_shape.dim)
-        if count * np.dtype(tf.as_dtype(value.dtype).as_numpy_dtype).itemsize > max_bytes:
-            raise RefusalError(
-                Fault.TOO_LARGE, f"{name}: is too large; a tensor may have {max_bytes:,} bytes."
-            )
-        return tf.make_ndarray(value)
-    except (KeyError, TypeError, ValueError, OverflowError) as error:
-        raise RefusalError(
-            Fault.INVALID, f"{name}: is not a numeric or string tensor: {error}"
-        ) from error
 
 
 def status(answerer: Answerer, spec: ModelSpec) -> GetModelStatusResponse:

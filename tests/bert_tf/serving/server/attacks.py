@@ -79,6 +79,12 @@ def method(server, method, **options):
         yield channel.unary_unary(f"/tensorflow.serving.{method}")
 
 
+def varint(number):
+    """A number of variable length in a protobuf message."""
+    low = bytes([number & 127 | 128 * (number > 127)])
+    return low + (varint(number >> 7) if number > 127 else b"")
+
+
 class RawCalls:
     """Calls over HTTP/2 by a client that receives no bytes of any answer."""
 

@@ -131,14 +131,15 @@ def test_a_place_is_held_until_an_answer_is_received(server):
         assert 'reason="busy",signature="unknown"' in server.get("/metrics")[1]
 
 
+def _field(number, content):
+    return attacks.varint(number << 3 | 2) + attacks.varint(len(content)) + content
+
+
 def _named(kind, padding=0):
     """A request that names the model, with a field that nobody knows."""
     request = kind()
     request.model_spec.name = "bert"
-    size, varint = padding, b""
-    while size > 127:
-        varint, size = varint + bytes([size & 127 | 128]), size >> 7
-    return request.SerializeToString() + b"\xfa\x01" + varint + bytes([size]) + b"x" * padding
+    return request.SerializeToString() + _field(31, b"x" * padding)
 
 
 _DESCRIBED = {
@@ -201,6 +202,62 @@ def test_others_are_answered_while_nested_json_arrives(server):
     refused = [json.loads(text)["error"] for status, text in found if status == 413]
     assert refused and all("opening brackets" in text for text in refused)
     assert {status for status, _ in found} <= {413, 429}
+
+
+def _input(tensor):
+    return _field(2, _field(1, b"text") + _field(2, tensor))
+
+
+def _many(value):
+    """As many of a value as leave space for what is around them."""
+    return value * ((attacks.SIZE - 100) // len(value))
+
+
+_MANY_VALUES = {
+    "examples": ("Classify", _field(2, _field(1, _many(b"\x0a\x00")))),
+    "examples with a context": ("Classify", _field(2, _field(2, _many(b"\x0a\x00")))),
+    "features": ("Classify", _field(2, _field(1, _field(1, _field(1, _many(b"\x0a\x00")))))),
+    "features of the context": ("Regress", _field(2, _field(2, _field(2, _many(b"\x0a\x00"))))),
+    "inputs": ("Predict", b"".join(_field(2, _field(1, b"%x" % n)) for n in range(400_000))),
+    "outputs": ("Predict", _many(b"\x1a\x00")),
+    "texts": ("Predict", _input(b"\x08\x07" + _many(b"\x42\x00"))),
+    "axes": ("Predict", _input(b"\x08\x07" + _field(2, _many(b"\x12\x00")))),
+    "variants": ("Predict", _input(_many(b"\x7a\x00"))),
+    "unpacked numbers": ("Predict", _input(_many(b"\x38\x01"))),
+    "groups": ("Predict", _many(b"\x33\x34")),
+}
+
+
+@pytest.mark.parametrize("kind", _MANY_VALUES)
+def test_others_are_answered_while_messages_of_many_values_arrive(server, kind):
+    name, message = _MANY_VALUES[kind]
+    with _answered_meanwhile(server), attacks.method(server, f"PredictionService/{name}") as ask:
+        calls = [ask.future(message, 60) for _ in range(40)]
+        refused = [call.details() for call in calls]
+    assert any("more than 131,072 values" in text for text in refused)
+    assert {call.code() for call in calls} <= {
+        grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.UNAVAILABLE
+    }  # fmt: skip
+
+
+def test_a_shape_of_many_large_axes_is_not_multiplied(server):
+    axis = _field(2, b"\x08" + attacks.varint((1 << 63) - 1))
+    message = _input(b"\x08\x07" + _field(2, _field(2, b"\x08\x01") + axis * 60_000))
+    with _answered_meanwhile(server), attacks.method(server, "PredictionService/Predict") as ask:
+        message += _named(predict_pb2.PredictRequest)
+        with pytest.raises(grpc.RpcError, match="text: has 60,001 axes; at most 8 are") as raised:
+            ask(message, 60)
+    assert raised.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+
+
+def test_an_output_that_is_asked_for_often_is_sent_once(server):
+    request = predict_pb2.PredictRequest()
+    request.model_spec.name, request.model_spec.signature_name = "bert", "long"
+    request.inputs["text"].CopyFrom(tf.make_tensor_proto(["x"]))
+    request.output_filter.extend(["answer"] * 100_000)
+    options, predict = [("grpc.max_receive_message_length", -1)], "PredictionService/Predict"
+    with _answered_meanwhile(server), attacks.method(server, predict, options=options) as ask:
+        assert LONG < len(ask(request.SerializeToString(), 60)) < LONG + 1000
 
 
 def test_clients_of_grpc_reconnect_by_themselves(server):
