@@ -17,7 +17,7 @@ _NASTY = (
     b"\n", b"\r", b"\0", b"\xff\xfe", b"\xed\xa0\x80", b"((((", b"[[[[", b'{"a":', b'"', b"\t",
     b",", b"<", b"</", b"&x;", b"{}", b"null", b"NaN", b"\x1f\x8b\x08\0", b"PK\x03\x04", b"ARROW1",
 )  # fmt: skip
-_VALUES = (
+_VALUES: tuple[Any, ...] = (
     None, True, 0, -1, 1 << 31, 1 << 63, 10**40, 1e308, -0.5, "", "\0", "é👍\ud800", "x" * 100_000,
     [], {}, [[]] * 300, [[[[[[[[[1]]]]]]]]], {"b64": "YQ=="}, {"b64": "?"}, {"a": {}},
 )  # fmt: skip
@@ -54,7 +54,7 @@ def changed_bytes(content: bytes, rng: random.Random) -> bytes:
     return bytes(data)
 
 
-def _repeated(part: bytes, times: int) -> bytes:
+def _repeated(part: bytes | bytearray, times: int) -> bytes | bytearray:
     return part * min(times, _MAX_LENGTH // max(1, len(part)))
 
 

@@ -168,7 +168,8 @@ def _outcome(case: Case, number: int) -> Outcome:
 @contextlib.contextmanager
 def _cases(name: str, workspace: Workspace) -> Iterator[Case]:
     made = importlib.import_module(f"{__package__}.{name}").make(workspace)
-    with contextlib.nullcontext(made) if callable(made) else made as case:
+    serves = isinstance(made, contextlib.AbstractContextManager)
+    with made if serves else contextlib.nullcontext(made) as case:
         yield case
 
 

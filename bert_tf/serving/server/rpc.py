@@ -62,7 +62,7 @@ class Predict(EncodedRequest):
 class _ByExamples(EncodedRequest):
     """A request with tf.Examples."""
 
-    kind: type
+    kind: type[Any]
     method: Method
 
     def parse(self) -> ModelSpec:

@@ -9,7 +9,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 import tensorflow as tf
-from google.protobuf.descriptor import Descriptor
 from google.protobuf.message import DecodeError, Message
 
 from bert_tf.serving.inputs import MAX_DEPTH
@@ -35,8 +34,12 @@ def decoded(encoded: bytes, kind: type[_M]) -> _M:
         ) from error
 
 
-def _check_values(encoded: bytes, kind: Descriptor) -> None:
+def _check_values(encoded: bytes, kind: Any) -> None:
     """Counts values without parsing: the parser blocks all threads until it has made them all.
+
+    Args:
+      encoded: the message.
+      kind: the descriptor of its type.
 
     Raises:
       DecodeError, IndexError: the message is invalid.
@@ -76,7 +79,7 @@ def _check_values(encoded: bytes, kind: Descriptor) -> None:
 
 
 @functools.cache
-def _message_fields(kind: Descriptor) -> dict[int, Descriptor]:
+def _message_fields(kind: Any) -> dict[int, Any]:
     """The types of all fields that are messages, by number."""
     return {field.number: field.message_type for field in kind.fields if field.message_type}
 

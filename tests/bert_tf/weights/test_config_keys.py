@@ -9,10 +9,14 @@ from pathlib import Path
 
 import pytest
 
+from bert_tf.models.config import BertConfig
 from bert_tf.weights.huggingface import config as configs
-from bert_tf.weights.huggingface import generation, sentence_transformers
+from bert_tf.weights.huggingface import generation, sentence_transformers, tokenizers
 from bert_tf.weights.huggingface.keys import GENERATION, Keys
 from pipelines.common.errors import InputError
+from pipelines.tokenizers.bpe_vocabulary import ByteBPEVocabulary
+from pipelines.tokenizers.sentencepiece_vocabulary import SentencePieceVocabulary
+from pipelines.tokenizers.wordpiece_vocabulary import SPECIAL_TOKENS, WordPieceVocabulary
 
 BERT = {
     "vocab_size": 90, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4,
@@ -250,6 +254,67 @@ def test_the_table_of_the_guide_is_complete():
     rows = re.findall(r"^\| `([\w-]+)` \| (.*) \|$", guide, re.MULTILINE)
     stated = {name: set(re.findall(r"`(\w+)`", keys)) for name, keys in rows}
     assert stated == {name: set(each.followed) for name, each in configs.FAMILIES.items()}
+
+
+def _texts(*tokens):
+    return dict(
+        zip(["pad_token", "unk_token", "cls_token", "sep_token", "mask_token"], tokens, strict=True)
+    )
+
+
+# tokenizer_config.json as transformers writes it: of every class, and the others of each.
+TOKENIZER = {
+    "model_max_length": 512, "padding_side": "right", "truncation_side": "right", "auto_map": None,
+    "clean_up_tokenization_spaces": True, "split_special_tokens": False, "name_or_path": "x",
+    "added_tokens_decoder": {}, "additional_special_tokens": [], "backend": "tokenizers",
+    "model_input_names": ["input_ids"], "pad_to_multiple_of": None, "processor_class": None,
+}  # fmt: skip
+TOKENIZERS = {
+    "BertTokenizer": _texts(*SPECIAL_TOKENS)
+    | {"do_lower_case": True, "do_basic_tokenize": True, "never_split": None,
+       "tokenize_chinese_chars": True, "strip_accents": None, "wordpieces_prefix": "##"},
+    "RobertaTokenizer": _texts("<pad>", "<unk>", "<s>", "</s>", "<mask>")
+    | {"add_prefix_space": False, "bos_token": "<s>", "eos_token": "</s>", "errors": "replace",
+       "trim_offsets": True, "add_bos_token": False},
+    "AlbertTokenizer": _texts("<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]")
+    | {"do_lower_case": True, "keep_accents": False, "remove_space": True, "sp_model_kwargs": {},
+       "bos_token": "[CLS]", "eos_token": "[SEP]"},
+}  # fmt: skip
+# Change no id: the length is that of tasks, and the unknown token of bytes is never used.
+INERT_OF_TOKENIZERS = TOKENIZER.keys() - {"auto_map", "truncation_side"}
+INERT_OF_TOKENIZERS |= {"errors", "trim_offsets", "bos_token", "eos_token"}
+
+
+@pytest.mark.parametrize("name", TOKENIZERS)
+def test_every_key_of_a_tokenizer_is_followed_or_refused_by_name(name, tmp_path):
+    counts = {b"hello": 9, b"world": 9, b"deja": 9, b"vu": 9}
+    kind, vocabulary = {
+        "BertTokenizer": ("wordpiece", WordPieceVocabulary((*SPECIAL_TOKENS, "hello"))),
+        "RobertaTokenizer": ("byte_bpe", ByteBPEVocabulary.learn(counts, 270)),
+        "AlbertTokenizer": ("sentencepiece", SentencePieceVocabulary.learn(counts, 40)),
+    }[name]
+    vocabulary.save(str(tmp_path))
+    for file in tmp_path.glob("tokenizer*.json"):
+        file.unlink()
+
+    def read(values):
+        (tmp_path / "tokenizer_config.json").write_text(json.dumps(values))
+        return tokenizers.read(kind, str(tmp_path), BertConfig(vocab_size=len(vocabulary)))
+
+    stated = TOKENIZER | TOKENIZERS[name] | {"tokenizer_class": name}
+    found, settings = read(stated)
+    assert found == vocabulary
+    for key, value in stated.items():
+        new = {"auto_map": {"AutoTokenizer": ["x.Y", None]}, "strip_accents": True,
+               "added_tokens_decoder": {"999": {"content": "x"}}, "never_split": ["x"],
+               "sp_model_kwargs": {"enable_sampling": True}}  # fmt: skip
+        try:
+            _, others = read({**stated, key: new.get(key, changed(key, value))})
+        except InputError as error:
+            assert re.search(rf"\b{key}\b", str(error)), (key, str(error))
+            continue
+        inert = key in INERT_OF_TOKENIZERS or (key, kind) == ("unk_token", "byte_bpe")
+        assert inert == (others == settings), f"{key} is ignored"
 
 
 TEXT = {"text": {"method": "forward", "method_output_name": "last_hidden_state"}}
