@@ -23,7 +23,8 @@ from tests import commands
 
 CATEGORY = "mutations"
 FILES = 5000  # of a case
-_SECONDS = 10.0  # of a file; most take a thousandth of it
+_SECONDS = 10.0  # of the processor for a file; most take a thousandth of it
+_WAIT = 60.0  # seconds of a file that waits, or on a busy machine
 _MEMORY = 1 << 30  # bytes
 _MAX_ADDRESSES = 1 << 34  # bytes: the machine survives, too
 
@@ -40,14 +41,15 @@ def run(workspace: Workspace, first: int, end: int, module: str = __name__) -> O
     failures: list[str] = []
     while first < end:
         arguments = (workspace.folder, workspace.seed, first, end)
-        done = commands.Running(module, *arguments).wait((end - first) * _SECONDS)
+        done = commands.Running(module, *arguments).wait((end - first) * _WAIT)
         for line in done.stdout.splitlines():
             number, result, *failure = json.loads(line)
             counts[result] += 1
             first = number + 1
             failures += failure
         if first < end:  # the process ended while it read this file
-            what = "took too long" if done.returncode == -signal.SIGALRM else "crashed"
+            is_late = -done.returncode in (signal.SIGPROF, signal.SIGALRM)
+            what = "took too long" if is_late else "crashed"
             last = done.stderr.strip().splitlines()[-1:]
             failures.append(f"{first}: {what}, status {done.returncode} {last}")
             first += 1
@@ -70,12 +72,14 @@ def _read_many(workspace: Workspace, first: int, end: int) -> None:
         (index,) = rng.choices(range(len(known)), weights)
         sample, path = known[index], known[index].path
         path.write_bytes(mutated(sample, contents[index], rng))
-        signal.setitimer(signal.ITIMER_REAL, _SECONDS)
+        signal.setitimer(signal.ITIMER_PROF, _SECONDS)
+        signal.setitimer(signal.ITIMER_REAL, _WAIT)
         before = _peak()
         result, failure = outcome(sample, path)
         if _peak() > before + _MEMORY:
             failure = f"took {_peak() - before:,} bytes"
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        for timer in (signal.ITIMER_PROF, signal.ITIMER_REAL):
+            signal.setitimer(timer, 0)
         named = []
         if failure:
             kept = workspace.folder / CATEGORY / str(number)

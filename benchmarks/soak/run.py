@@ -41,6 +41,9 @@ _PRELOADED = [
 ]  # fmt: skip
 
 
+_PROGRESS = 60.0  # seconds between two lines with the counts so far
+
+
 @dataclasses.dataclass(frozen=True)
 class Category:
     """A category of faults: its fraction of the time, and the number of concurrent cases."""
@@ -124,6 +127,7 @@ def _run(name: str, workspace: Workspace, number: int | None) -> dict[str, Any]:
     failures: list[str] = []
     begin, cases = time.monotonic(), 0
     end, concurrent = begin + 60 * workspace.minutes, CATEGORIES[name].concurrent
+    shown = begin
     with _cases(name, workspace) as case, ThreadPoolExecutor(concurrent) as pool:
         for case_number, outcome in _outcomes(case, pool, concurrent, number, end):
             cases += 1
@@ -131,6 +135,10 @@ def _run(name: str, workspace: Workspace, number: int | None) -> dict[str, Any]:
             for failure in outcome.failures:
                 failures.append(f"{name}:{case_number}: {failure}")
                 print(f"failed: --seed={workspace.seed} --case={failures[-1]}", flush=True)
+            if (now := time.monotonic()) > shown + _PROGRESS:
+                left = max(0, round((end - now) / 60))
+                print(f"{name}: {json.dumps(counts)}; {left} minutes left", flush=True)
+                shown = now
     seconds = time.monotonic() - begin
     found = {"cases": cases, "seconds": round(seconds), **counts}
     print(f"{name}: {json.dumps(found)}; failures: {len(failures)}", flush=True)
