@@ -35,13 +35,13 @@ def make(workspace: Workspace) -> Case:
     return lambda number: run(workspace, number * FILES, (number + 1) * FILES)
 
 
-def run(workspace: Workspace, first: int, end: int, module: str = __name__) -> Outcome:
-    """Reads the files with the numbers from `first` to `end`, in processes that run a module."""
+def run(workspace: Workspace, first: int, end: int) -> Outcome:
+    """Reads the files with the numbers from `first` to `end`, in processes of their own."""
     counts: Counter[str] = Counter(files=end - first)
     failures: list[str] = []
     while first < end:
         arguments = (workspace.folder, workspace.seed, first, end)
-        done = commands.Running(module, *arguments).wait((end - first) * _WAIT)
+        done = commands.Running(__name__, *arguments).wait((end - first) * _WAIT)
         for line in done.stdout.splitlines():
             number, result, *failure = json.loads(line)
             counts[result] += 1
