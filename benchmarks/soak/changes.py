@@ -71,10 +71,8 @@ def changed_json(value: Any, rng: random.Random) -> Any:
             del inside[key]
         elif kind == 1:
             inside[key] = [inside[key]] * rng.choice(_COPIES)
-        elif kind == 2:
-            inside[key] = copy.deepcopy(other[other_key])
         else:
-            inside[key] = rng.choice(_VALUES)
+            inside[key] = copy.deepcopy(other[other_key] if kind == 2 else rng.choice(_VALUES))
     return value
 
 
