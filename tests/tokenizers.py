@@ -1,12 +1,14 @@
 """Tokenizers of tokens that a test lists, ours and those of the tokenizers library."""
 
 import io
+import json
 
 import sentencepiece
 import tokenizers
 from sentencepiece import sentencepiece_model_pb2
 from tokenizers import decoders, models, normalizers, pre_tokenizers, processors
 
+from pipelines.tokenizers import bpe_vocabulary
 from pipelines.tokenizers.wordpiece import WordPieceTokenizer
 from pipelines.tokenizers.wordpiece_vocabulary import SPECIAL_TOKENS, WordPieceVocabulary
 
@@ -65,6 +67,35 @@ def library_byte_bpe(vocabulary, add_prefix_space=False):
         special = [(token, ids[token]) for token in ("</s>", "<s>")]
         made.post_processor = processors.RobertaProcessing(*special)
     made.add_special_tokens(list(dict.fromkeys(vocabulary.roles.values())))
+    return made
+
+
+def library_modernbert(texts=SENTENCES, size=600, spaces=24):
+    """A tokenizer of ModernBERT's form in the library, learned from texts; with runs of spaces."""
+    made = tokenizers.Tokenizer(models.BPE())
+    made.normalizer = normalizers.NFC()
+    made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    letters = bytes(c for c in range(0xF5) if c not in (0xC0, 0xC1))
+    trainer = tokenizers.trainers.BpeTrainer(
+        vocab_size=size, special_tokens=["|||IP_ADDRESS|||", "<|padding|>"], show_progress=False,
+        initial_alphabet=[*map(bpe_vocabulary.to_letters, map(bytes, zip(letters)))],
+    )  # fmt: skip
+    made.train_from_iterator(texts, trainer)
+    made = tokenizers.Tokenizer.from_str(
+        json.dumps(json.loads(made.to_str()) | {"added_tokens": []})
+    )
+    runs = [" " * count for count in range(spaces, 1, -1)]
+    made.add_tokens(["|||IP_ADDRESS|||", *runs, "|||EMAIL_ADDRESS|||", "|||PHONE_NUMBER|||"])
+    special = ["<|padding|>", "<|endoftext|>", "[UNK]", "[CLS]", "[SEP]", "[PAD]"]
+    made.add_special_tokens(special)
+    made.add_special_tokens([tokenizers.AddedToken("[MASK]", lstrip=True, special=True)])
+    made.add_tokens([f"[unused{number}]" for number in range(3)])
+    made.decoder = decoders.ByteLevel()
+    made.post_processor = processors.TemplateProcessing(
+        single="[CLS]:0 $A:0 [SEP]:0",
+        pair="[CLS]:0 $A:0 [SEP]:0 $B:1 [SEP]:1",
+        special_tokens=[(token, made.token_to_id(token)) for token in ("[CLS]", "[SEP]")],
+    )
     return made
 
 

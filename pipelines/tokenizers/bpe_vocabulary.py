@@ -8,6 +8,7 @@ U+0100 and following in order; a space is Ġ, a newline Ċ.
 
 import collections
 import dataclasses
+import functools
 import itertools
 import json
 import unicodedata
@@ -21,6 +22,7 @@ from pipelines.tokenizers.bpe_merging import Merge
 from pipelines.tokenizers.vocabulary import (
     GPT,
     GPT2,
+    MODERNBERT,
     ROBERTA,
     CasedVocabulary,
     SequenceForm,
@@ -38,7 +40,8 @@ _NAMES = (
     ("encoder_bpe_40000.json", "vocab_40000.bpe"),
 )
 END_OF_WORD = "</w>"
-# Stands for it where a token must be letters alone; private use, which no learned token has.
+# Stands for it where a token must be letters alone, and begins the spelling of an added token;
+# private use, which no learned token has.
 MARK = "\ue000"
 # Tokens that follow those of OpenAI's files. Its fine-tuning adds the first three; texts never give
 # them, as "_" is a word of its own.
@@ -53,6 +56,8 @@ _OTHERS = itertools.count(0x100)
 # The letter of each byte.
 BYTE_LETTERS = tuple(chr(byte if byte in _PRINTED else next(_OTHERS)) for byte in range(256))
 _LETTER_OF = dict(enumerate(BYTE_LETTERS))
+# UTF-8 has all bytes but these.
+_NEVER = {0xC0, 0xC1, *range(0xF5, 0x100)}
 _BYTE_OF = {ord(letter): byte for byte, letter in enumerate(BYTE_LETTERS)}
 
 
@@ -227,22 +232,32 @@ class BPEVocabulary(MergesVocabulary, CasedVocabulary):
 class ByteBPEVocabulary(MergesVocabulary):
     """Tokens and merges of byte-level BPE.
 
+    Settings: `nfc` composes texts (Unicode's NFC); `added_tokens` finds the tokens of `added` whole
+    in texts, before they are split into words.
+
     Raises:
-      InputError: a special token or the letter of a byte is missing, a token is repeated or empty,
-        or the merges are not such as BPE learns.
+      InputError: a special token or the letter of a byte of UTF-8 is missing, a token is repeated
+        or empty, or the merges are not such as BPE learns.
     """
 
     kind: ClassVar[str] = "byte_bpe"
-    forms: ClassVar[tuple[SequenceForm, ...]] = (ROBERTA, GPT2)
-    usual: ClassVar[TokenizerSettings] = {"add_prefix_space": False, "framed": True, "strip": False}
+    forms: ClassVar[tuple[SequenceForm, ...]] = (ROBERTA, GPT2, MODERNBERT)
+    usual: ClassVar[TokenizerSettings] = {
+        "add_prefix_space": False,
+        "framed": True,
+        "strip": False,
+        "nfc": False,
+        "added_tokens": False,
+    }
     stored: ClassVar[tuple[str, ...]] = ("kind", "add_prefix_space")
     learned: ClassVar[Mapping[str, bool | None]] = {}
 
     def __post_init__(self, name: str):
         super().__post_init__(name)
         known = set(self.tokens)
-        letters = [letter for letter in BYTE_LETTERS if letter not in known]
-        if letters:
+        lacking = [byte for byte, letter in enumerate(BYTE_LETTERS) if letter not in known]
+        if not _NEVER.issuperset(lacking):
+            letters = [BYTE_LETTERS[byte] for byte in lacking]
             raise InputError(
                 f"{name}: lacks {len(letters)} of the 256 letters that stand for bytes "
                 f"({' '.join(letters[:8])}); without them not every text has tokens."
@@ -270,6 +285,17 @@ class ByteBPEVocabulary(MergesVocabulary):
         made = (left + right for left, right in merges)
         tokens = (START, PAD, SEPARATOR, UNKNOWN, *sorted(BYTE_LETTERS), *made, MASK)
         return cls(tokens, tuple(merges))
+
+    @functools.cached_property
+    def added(self) -> tuple[str, ...]:
+        """The tokens that are neither special nor the letter of a byte, and that no merge makes."""
+        made = {left + right for left, right in self.merges} | set(BYTE_LETTERS)
+        return tuple(t for t in self.tokens if t not in made and t not in self.roles.values())
+
+    @property
+    def has_all_bytes(self) -> bool:
+        """Whether bytes that are not UTF-8 have tokens, too."""
+        return set(BYTE_LETTERS) <= set(self.tokens)
 
     def bytes_of(self, token: str) -> bytes:
         return to_bytes(token)

@@ -1,33 +1,40 @@
-"""The byte-level BPE tokenizer of GPT-2, RoBERTa and BART as TensorFlow operations.
+"""The byte-level BPE tokenizer of GPT-2, RoBERTa, BART and ModernBERT as TensorFlow operations.
 
 Ids are those of Hugging Face's tokenizer. Any bytes have ids, which spell them:
 
-1. the text is split into words (`byte_bpe_words`);
-2. each byte of a word becomes a letter, as the vocabulary spells it;
-3. each distinct word of the batch is merged (`bpe_merging`).
+1. the text is composed (NFC), and cut at added tokens, if the settings say so;
+2. the text between them is split into words (`byte_bpe_words`);
+3. each byte of a word becomes a letter, as the vocabulary spells it;
+4. each distinct word of the batch is merged (`bpe_merging`).
+
+Of overlapping added tokens the leftmost one counts, then the longest. Those of ModernBERT that
+transformers looks for before composition ("<|endoftext|>") are found after it here.
 """
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 import tensorflow_text as tf_text
 
-from pipelines.tokenizers import bpe_merging, byte_ranges, unicode_tables
+from pipelines.tokenizers import bpe_merging, byte_ranges, composition, unicode_tables
 from pipelines.tokenizers import byte_bpe_words as words_of
 from pipelines.tokenizers.base import Ids, IdsWithOffsets, Pieces, Tokenizer, as_arrays
-from pipelines.tokenizers.bpe_vocabulary import BYTE_LETTERS, ByteBPEVocabulary, to_bytes
+from pipelines.tokenizers.bpe_vocabulary import BYTE_LETTERS, MARK, ByteBPEVocabulary, to_bytes
 
 _SPACE = BYTE_LETTERS[ord(" ")]
+_CUT = b"\xff"  # around added tokens; no byte of UTF-8
 
 
 class ByteBPETokenizer(Tokenizer):
     """Turns texts into byte-level BPE ids.
 
     Special tokens never come from text: "<mask>" in a text is an ordinary word. Nothing is lost:
-    bytes that are not UTF-8 have tokens, too. When a text is split into words, such bytes are
-    neither letters, numbers nor white space.
+    bytes that are not UTF-8 have tokens, too, unless texts are composed, added tokens are found, or
+    the vocabulary lacks such bytes; then they are U+FFFD. When a text is split into words, such
+    bytes are neither letters, numbers nor white space.
 
     Args:
       vocabulary: tokens and merges.
@@ -35,37 +42,49 @@ class ByteBPETokenizer(Tokenizer):
         that the first word has the same pieces as within a text.
       framed: whether special tokens begin and end a single text; None: as the vocabulary has it.
       strip: whether white space (that of Python) around texts is removed.
+      nfc: whether texts are composed.
+      added_tokens: whether the added tokens of the vocabulary are found in texts.
     """
 
     def __init__(self, vocabulary: ByteBPEVocabulary, **settings: Any):
         super().__init__(vocabulary, **settings)
         self._add_prefix_space = self.all_settings["add_prefix_space"]
         self._strip = self.all_settings["strip"]
+        self._nfc = bool(self.all_settings["nfc"])
         tokens = vocabulary.tokens
+        added = dict.fromkeys(vocabulary.added if self.all_settings["added_tokens"] else ())
+        # The longest first, as the first alternative that fits is taken.
+        self._added = "|".join(map(re.escape, sorted(added, key=len, reverse=True)))
+        self._is_normalized = self._nfc or bool(added) or not vocabulary.has_all_bytes
         spelled = list(map(to_bytes, tokens))
         begin = (words_of.begins_white(data[:4].decode(errors="replace")) for data in spelled)
         self.begins_word = np.array(list(begin))
         self.begins_word[list(self.special_ids)] = True
+        self.begins_word |= [token in added for token in tokens]
         self._lengths = np.array(list(map(len, spelled)), np.int64)
         made = (left + right for left, right in vocabulary.merges)
         ranks = {token: -float(rank) for rank, token in enumerate(made, 1)}
         scores = dict.fromkeys(BYTE_LETTERS, 0.0) | ranks
-        model = bpe_merging.model(tokens, scores, vocabulary.roles["unknown"])
+        pieces = [f"{MARK}{token}" if token in added else token for token in tokens]
+        whole = {f"{MARK}{token}" for token in added}
+        model = bpe_merging.model(pieces, scores, vocabulary.roles["unknown"], whole)
         self._bpe = tf_text.SentencepieceTokenizer(model, out_type=tf.int32)
 
     def tokenize(self, texts: tf.Tensor | Sequence[str]) -> tf.RaggedTensor:
-        texts = self._stripped(tf.convert_to_tensor(texts, tf.string))
-        return self._tokenize(self._with_space(texts) if self._add_prefix_space else texts)
+        texts = self._normalized(self._stripped(tf.convert_to_tensor(texts, tf.string)))
+        return self._around_added(texts, lambda parts: self._tokenize(self._spaced(parts)))[0]
 
     def tokenize_running_text(self, sentences: Sequence[str]) -> Ids:
         """Like `tokenize`; no space is added before leading white space of a sentence."""
         if self._add_prefix_space:
             sentences = [s if s[:1].isspace() else f" {s}" for s in sentences]
-        return as_arrays(self._tokenize(tf.convert_to_tensor(sentences, tf.string)))
+        texts = self._normalized(tf.convert_to_tensor(sentences, tf.string))
+        return as_arrays(self._around_added(texts, self._tokenize)[0])
 
     def tokenize_words(self, words: tf.Tensor | Sequence[str]) -> tf.RaggedTensor:
         """Tokenizes words as they occur within a text, after a space."""
-        return self._tokenize(self._with_space(tf.convert_to_tensor(words, tf.string)))
+        words = self._with_space(self._normalized(tf.convert_to_tensor(words, tf.string)))
+        return self._around_added(words, self._tokenize)[0]
 
     def tokenize_with_offsets(self, texts: tf.Tensor | Sequence[str]) -> IdsWithOffsets:
         """Returns ids and byte offsets.
@@ -76,8 +95,10 @@ class ByteBPETokenizer(Tokenizer):
         """
         texts = tf.convert_to_tensor(texts, tf.string)
         kept = self._stripped(texts)
-        spaced = self._with_space(kept) if self._add_prefix_space else kept
-        ids, starts, ends = self._with_offsets(kept, spaced)
+        ids, *places = self._around_added(
+            self._normalized(kept), lambda parts: self._with_offsets(parts, self._spaced(parts))
+        )
+        starts, ends = self._original(kept, *places)
         if not self._strip:
             return ids, starts, ends
         right = tf.strings.regex_replace(texts, f"{unicode_tables.white_space()}+$", "")
@@ -87,7 +108,13 @@ class ByteBPETokenizer(Tokenizer):
 
     def tokenize_words_with_offsets(self, words: tf.Tensor | Sequence[str]) -> IdsWithOffsets:
         words = tf.convert_to_tensor(words, tf.string)
-        return self._with_offsets(words, self._with_space(words))
+        normalized = self._normalized(words)
+        spaced = self._with_space(normalized)
+        ids, *places = self._around_added(spaced, lambda parts: self._with_offsets(parts, parts))
+        added = tf.cast(tf.strings.length(spaced) - tf.strings.length(normalized), tf.int64)
+        shift = tf.gather(added, byte_ranges.rows_of(ids.row_splits))
+        starts, ends = (p.with_flat_values(tf.maximum(p.flat_values - shift, 0)) for p in places)
+        return ids, *self._original(words, starts, ends)
 
     def _with_offsets(self, texts: tf.Tensor, spaced: tf.Tensor) -> IdsWithOffsets:
         """Tokenizes the texts with added spaces, and returns offsets in the original texts."""
@@ -108,12 +135,13 @@ class ByteBPETokenizer(Tokenizer):
         return ids, starts, ends
 
     def tokenize_by_word(self, texts: tf.Tensor | Sequence[str]) -> Pieces:
-        """Tokenizes each word as `tokenize_words` does.
+        """Tokenizes each word as `tokenize_words` does, except for added tokens.
 
         Words are those of GPT-2 without their white space. A piece that is only the space before a
         word has an empty range where the word begins.
         """
-        texts = tf.convert_to_tensor(texts, tf.string)
+        original = tf.convert_to_tensor(texts, tf.string)
+        texts = self._normalized(original)
         # After a space, the apostrophe of a contraction is a word of its own.
         words = words_of.split(texts, part_contractions=True)
         kept = tf.where(~words.is_white)[:, 0]
@@ -137,13 +165,66 @@ class ByteBPETokenizer(Tokenizer):
         )
         splits = tf.gather(pieces.row_splits, tf.searchsorted(kept, words.splits))
         flat = (pieces.flat_values, starts, ends, tf.cast(begins, tf.bool))
-        return Pieces(*byte_ranges.ragged(splits, *flat))
+        ids, first, last, begins = byte_ranges.ragged(splits, *flat)
+        return Pieces(ids, *self._original(original, first, last), begins)
 
-    def _tokenize(self, texts: tf.Tensor) -> tf.RaggedTensor:
+    def _tokenize(self, texts: tf.Tensor) -> tuple[tf.RaggedTensor, ...]:
         words = words_of.split(texts)
         pieces = self._merge(_spell(texts, words.bounds))
         splits = tf.gather(pieces.row_splits, words.splits)
-        return byte_ranges.ragged(splits, pieces.flat_values)[0]
+        return byte_ranges.ragged(splits, pieces.flat_values)
+
+    def _around_added(
+        self, texts: tf.Tensor, tokenize: Callable[[tf.Tensor], tuple[tf.RaggedTensor, ...]]
+    ) -> tuple[tf.RaggedTensor, ...]:
+        """The pieces of texts, in which each added token is one piece.
+
+        Args:
+          texts: string [batch].
+          tokenize: returns ids, or ids, starts and ends, of the texts between added tokens.
+        """
+        if not self._added:
+            return tokenize(texts)
+        cut = tf.strings.regex_replace(texts, f"({self._added})", _CUT + rb"\1" + _CUT)
+        parts = tf.strings.split(cut, _CUT)
+        part, rows = parts.flat_values, byte_ranges.rows_of(parts.row_splits)
+        order = tf.range(tf.size(part, tf.int64)) - tf.gather(parts.row_starts(), rows)
+        is_added = order % 2 > 0
+        sizes = tf.cast(tf.strings.length(part), tf.int64)
+        origin = tf.cumsum(sizes, exclusive=True)
+        origin -= tf.gather(tf.gather(origin, parts.row_starts()), rows)
+        whole = tf.boolean_mask(part, is_added)
+        ids = self._bpe.tokenize(tf.strings.join([MARK, whole])).flat_values
+        ends = tf.boolean_mask(sizes, is_added)
+        splits = tf.concat([[0], tf.cumsum(tf.cast(is_added, tf.int64))], 0)
+        added = byte_ranges.ragged(splits, ids, tf.zeros_like(ends), ends)
+        between = tokenize(tf.where(is_added, "", part))
+        found = []
+        for index, (first, second) in enumerate(zip(between, added, strict=False)):
+            both = tf.concat([first, second], 1)
+            values = tf.ensure_shape(both.flat_values, [None])
+            if index:
+                values += tf.gather(origin, byte_ranges.rows_of(both.row_splits))
+            found += byte_ranges.ragged(tf.gather(both.row_splits, parts.row_splits), values)
+        return tuple(found)
+
+    def _normalized(self, texts: tf.Tensor) -> tf.Tensor:
+        return composition.normalized(texts, self._nfc) if self._is_normalized else texts
+
+    def _original(
+        self, texts: tf.Tensor, starts: tf.RaggedTensor, ends: tf.RaggedTensor
+    ) -> tuple[tf.RaggedTensor, tf.RaggedTensor]:
+        """Maps offsets in normalized texts to the original ones."""
+        if not self._is_normalized:
+            return starts, ends
+
+        def flat() -> tuple[tf.Tensor, tf.Tensor]:
+            found = composition.original_offsets(texts, self._nfc, starts, ends)
+            return found[0].flat_values, found[1].flat_values
+
+        is_same = tf.reduce_all(self._normalized(texts) == texts)
+        first, last = tf.cond(is_same, lambda: (starts.flat_values, ends.flat_values), flat)
+        return starts.with_flat_values(first), ends.with_flat_values(last)
 
     def _stripped(self, texts: tf.Tensor) -> tf.Tensor:
         """Removes white space around texts, if that is chosen."""
@@ -151,6 +232,9 @@ class ByteBPETokenizer(Tokenizer):
             return texts
         space = unicode_tables.white_space()
         return tf.strings.regex_replace(texts, f"^{space}+|{space}+$", "")
+
+    def _spaced(self, texts: tf.Tensor) -> tf.Tensor:
+        return self._with_space(texts) if self._add_prefix_space else texts
 
     def _with_space(self, texts: tf.Tensor) -> tf.Tensor:
         """Adds a space before each text that is not empty and does not begin with one."""

@@ -163,13 +163,41 @@ class TokenizerFiles:
         name = f"{self.path}/{_ADDED}"
         found = json_files.read_optional(name, dict[str, Any])
         check_ids(found, name)
-        decoder = self.config.get("added_tokens_decoder") or {}
-        found |= {each["content"]: int(key) for key, each in decoder.items() if key.isdecimal()}
-        return found | {each["content"]: each["id"] for each in self.fast.get("added_tokens") or ()}
+        return found | {each["content"]: each["id"] for each in self._described}
 
-    def warn_of_added(self, vocabulary: Vocabulary) -> None:
-        """Logs the added tokens that are not special tokens of a vocabulary."""
-        others = sorted(self.added.keys() - set(vocabulary.roles.values()))
+    @property
+    def _described(self) -> list[_AddedToken]:
+        """The added tokens that files describe; of equal ones the last counts."""
+        decoder = self.config.get("added_tokens_decoder") or {}
+        known: Any = [{"id": int(key), **each} for key, each in decoder.items() if key.isdecimal()]
+        return [*known, *(self.fast.get("added_tokens") or ())]
+
+    def _finds_added(self, vocabulary: Vocabulary) -> bool:
+        """Whether our tokenizer finds the added tokens in texts, as the library does.
+
+        Raises:
+          InputError: one has a setting that is not supported.
+        """
+        others = self.added.keys() - set(vocabulary.roles.values())
+        if not vocabulary.added or others & set(vocabulary.tokens) != set(vocabulary.added):
+            return False
+        known: Any = {each["content"]: each for each in self._described}
+        later = {token for token in others if known.get(token, {}).get("normalized", True)}
+        for token in sorted(others & known.keys()):
+            wrong = {key: known[token].get(key) for key in ("single_word", "lstrip", "rstrip")}
+            # The library looks for others first, which matters if two can overlap.
+            wrong["normalized"] = token not in later and any(
+                token[0] in each or token[-1] in each or each in token for each in later
+            )
+            for key in filter(wrong.get, wrong):
+                stated = {key: known[token][key]}
+                raise unsupported(f"{self.path}: added token {token!r}", stated)
+        return True
+
+    def warn_of_added(self, vocabulary: Vocabulary, settings: TokenizerSettings) -> None:
+        """Logs the added tokens that are neither special tokens of a vocabulary nor found whole."""
+        kept = vocabulary.added if settings.get("added_tokens") else ()
+        others = sorted(self.added.keys() - set(vocabulary.roles.values()) - set(kept))
         if others:
             logging.warning(
                 "%s: added tokens (%s) in a text are tokenized like other words; transformers "
@@ -194,6 +222,8 @@ class TokenizerFiles:
         self._check_special_tokens(vocabulary, fast.get("framed", stated.get("framed")))
         last, first = (fast, stated) if self._class[1] in GENERIC else (stated, fast)
         found = {**ALGORITHMS[rules_of(vocabulary)].usual, **first, **last}
+        if self._finds_added(vocabulary):
+            found["added_tokens"] = True
         longest = found.get("max_characters_per_word", 1)
         if not 1 <= longest <= _LIMIT:
             raise InputError(

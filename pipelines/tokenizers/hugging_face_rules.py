@@ -136,7 +136,7 @@ ALGORITHMS = {
         model="BPE",
         fields=_BPE,
         steps={
-            "normalizer": Steps(((),), {}),
+            "normalizer": Steps(((), ("NFC",)), {"NFC": {}}, present={"NFC": "nfc"}),
             "pre_tokenizer": Steps((("ByteLevel",),), {"ByteLevel": _BYTE_LEVEL}),
         },
         roles={key: role for key, role in TEXT_ROLES.items() if role != "unknown"},

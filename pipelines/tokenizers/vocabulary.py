@@ -41,6 +41,7 @@ ALBERT = SequenceForm("ALBERT", _roles("<pad> <unk> [CLS] [SEP] [MASK]"))
 ROBERTA = SequenceForm(
     "RoBERTa", _roles("<pad> <unk> <s> </s> <mask>"), 2, typed=False, mask_takes_space=True
 )
+MODERNBERT = SequenceForm("ModernBERT", BERT.roles, typed=False, mask_takes_space=True)
 _END_OF_TEXT = dict.fromkeys(BERT.roles, "<|endoftext|>")  # the only special token, between texts
 GPT2 = SequenceForm("GPT-2", _END_OF_TEXT, framed=False, starts_text=False)
 # Its vocabulary has BERT's tokens, too, of which [UNK] is used.
@@ -105,6 +106,11 @@ class Vocabulary(abc.ABC):
     def id_of(self, role: str) -> int:
         """Returns the id of the special token of a role; without an end, it is the separator."""
         return self.tokens.index(self.roles.get(role) or self.roles["separator"])
+
+    @property
+    def added(self) -> tuple[str, ...]:
+        """The tokens that a text has whole or not at all, without the special ones."""
+        return ()
 
     def types(self, segments: int, settings: TokenizerSettings) -> int:
         """Returns the number of token types in sequences of so many segments."""

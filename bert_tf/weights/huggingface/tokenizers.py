@@ -4,6 +4,8 @@ import os
 from collections.abc import Callable
 from typing import Any
 
+import tokenizers
+
 from bert_tf.models.config import BertConfig
 from bert_tf.weights.bundle import Bundle
 from pipelines.common import files, json_files
@@ -20,6 +22,7 @@ from pipelines.tokenizers.hugging_face_rules import (
 from pipelines.tokenizers.sentencepiece_vocabulary import SentencePieceVocabulary
 from pipelines.tokenizers.vocabulary import (
     BERT,
+    MODERNBERT,
     TokenizerSettings,
     Vocabulary,
     distinct,
@@ -82,8 +85,8 @@ def read(
             f"{path}: the vocabulary is of kind {vocabulary.kind}, but a model of this type has "
             f"one of {kind}."
         )
-    theirs.warn_of_added(vocabulary)
     settings = theirs.settings(vocabulary)
+    theirs.warn_of_added(vocabulary, settings)
     if kind == "wordpiece" and config.type_vocab_size == 1:
         settings["typed"] = False  # as in KLUE's RoBERTa
     return vocabulary, settings or None
@@ -98,7 +101,12 @@ def write(model: Bundle, folder: str) -> None:
     vocabulary, settings = model.require_vocabulary(), model.resolved_settings()
     found: dict[str, Any]
     tokens: dict[str, Any]
-    if vocabulary.kind == "byte_bpe":
+    if isinstance(vocabulary, ByteBPEVocabulary) and _needs_fast(vocabulary, settings):
+        found = {"tokenizer_class": "PreTrainedTokenizerFast"}
+        found["model_input_names"] = ["input_ids", "attention_mask"]
+        tokens = {name: vocabulary.roles[role] for name, role in TEXT_ROLES.items()}
+        _write_fast(vocabulary, settings, f"{folder}/{FAST}")
+    elif vocabulary.kind == "byte_bpe":
         framed = settings.get("framed", vocabulary.form.framed)
         kind = "RobertaTokenizer" if framed else "GPT2Tokenizer"
         found = {"tokenizer_class": kind, _SPACE: settings[_SPACE]}
@@ -153,10 +161,43 @@ def write(model: Bundle, folder: str) -> None:
         files.write_bytes(f"{folder}/{_KOBERT}", vocabulary.model)
         lines = "".join(f"{token}\n" for token in vocabulary.tokens)
         files.write_bytes(f"{folder}/{FILE}", lines.encode())
-    else:
+    elif found["tokenizer_class"] != "PreTrainedTokenizerFast":
         vocabulary.save(folder)
     length = {"model_max_length": model.config.max_seq_length}
     json_files.write(f"{folder}/{CONFIG}", found | length | tokens)
+
+
+def _needs_fast(vocabulary: ByteBPEVocabulary, settings: TokenizerSettings) -> bool:
+    """Whether only a tokenizer.json can express a tokenizer."""
+    changed = settings.get("nfc") or settings.get("added_tokens")
+    return bool(changed) or vocabulary.form is MODERNBERT
+
+
+def _write_fast(vocabulary: ByteBPEVocabulary, settings: TokenizerSettings, path: str) -> None:
+    """Writes a tokenizer.json, as ModernBERT has it."""
+    form, ids = vocabulary.form, {token: index for index, token in enumerate(vocabulary.tokens)}
+    made = tokenizers.Tokenizer(tokenizers.models.BPE(ids, list(vocabulary.merges)))
+    if settings.get("nfc"):
+        made.normalizer = tokenizers.normalizers.NFC()
+    space = bool(settings[_SPACE])
+    made.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=space)
+    made.decoder = tokenizers.decoders.ByteLevel()
+    if settings.get("framed", form.framed):
+        start, end = form.roles["start"], form.roles["separator"]
+        made.post_processor = tokenizers.processors.TemplateProcessing(
+            single=f"{start} $A {end}",
+            pair=f"{start} $A {' '.join([end] * form.separators)} $B {end}",
+            special_tokens=[(token, ids[token]) for token in (start, end)],
+        )
+    made.add_special_tokens(
+        [
+            tokenizers.AddedToken(token, lstrip=form.mask_takes_space and role == "mask")
+            for role, token in form.roles.items()
+        ]
+    )
+    if settings.get("added_tokens"):
+        made.add_tokens([tokenizers.AddedToken(token) for token in vocabulary.added])
+    files.write_bytes(path, made.to_str(pretty=True).encode())
 
 
 def _has_word_pieces(theirs: TokenizerFiles) -> bool:

@@ -1,5 +1,6 @@
 """Korean models in Hugging Face folders: KLUE, KoELECTRA, KcBERT, KoBERT and KR-BERT."""
 
+import dataclasses
 import io
 import json
 import random
@@ -9,8 +10,11 @@ import pytest
 import sentencepiece
 import tensorflow as tf
 
+from bert_tf import weights
 from bert_tf.models.config import BertConfig
+from bert_tf.weights import bundle
 from bert_tf.weights.bundle import Bundle
+from bert_tf.weights.formats import Format
 from bert_tf.weights.huggingface import tokenizers as folders
 from pipelines.common.errors import InputError
 from pipelines.tokenizers import registry
@@ -18,6 +22,8 @@ from pipelines.tokenizers.sentencepiece_vocabulary import SPACE
 from pipelines.tokenizers.wordpiece_vocabulary import SPECIAL_TOKENS, WordPieceVocabulary
 from tests.real_data import data_of
 from tests.tokenizers import library_wordpiece
+
+from .test_weights import assert_same_weights, make_bundle
 
 SENTENCES = [
     "한국어 모델을 공유합니다.",
@@ -120,6 +126,74 @@ def test_a_vocabulary_of_parts_of_syllables_decomposes(tmp_path):
     assert not WordPieceVocabulary((*tokens, "한")).complete({})["decompose"]
     # As in KLUE's RoBERTa, with one token type.
     assert not tokenizer(["한국"], ["물"])["input_type_ids"].numpy().any()
+
+
+# The class, the keys that matter, and the tokenizer settings of published folders.
+KOREAN = {
+    "KLUE-BERT": ("BertForMaskedLM", {}, {"do_basic_tokenize": True, "never_split": None}),
+    "KcBERT": ("BertForMaskedLM", {"max_position_embeddings": 300}, {"max_len": 300}),
+    "KoELECTRA": ("ElectraForPreTraining", {}, {"model_max_length": 64}),
+    "KLUE-RoBERTa": ("RobertaForMaskedLM", {}, {"tokenizer_class": "BertTokenizer"}),
+}  # fmt: skip
+KLUE_ROBERTA = ["[CLS]", "[PAD]", "[SEP]", "[UNK]", "[MASK]"]  # in the order of ids
+
+
+@pytest.mark.parametrize("name", KOREAN)
+def test_folders_of_word_pieces(name, tmp_path):
+    """Cased, with accents, as their vocabularies are; those of RoBERTa have other ids."""
+    architecture, keys, stated = KOREAN[name]
+    family = architecture.split("For")[0].lower()
+    first = KLUE_ROBERTA if family == "roberta" else [*SPECIAL_TOKENS]
+    letters = sorted({c for text in [*SENTENCES, "Café ab É"] for c in text if c != " "})
+    tokens = [*first, *letters, *(f"##{c}" for c in letters), "한국", "##국어"]
+    prefix = "" if family == "bert" else f"{family}-"
+    config = BertConfig.named(f"{prefix}debug", vocab_size=len(tokens), hidden_size=8,
+                              num_attention_heads=2, intermediate_size=8)  # fmt: skip
+    if "max_position_embeddings" in keys:
+        config = dataclasses.replace(config, **keys)
+    drop = (bundle.NEXT_SENTENCE, bundle.POOLER, *bundle.GENERATOR)
+    drop = (*drop, bundle.MASKED_LM if family == "electra" else bundle.REPLACED_TOKEN)
+    made = make_bundle(config, drop=drop)
+    made = dataclasses.replace(made, vocabulary=WordPieceVocabulary(tuple(tokens)),
+                               tokenizer_settings={"lower_case": False, "strip_accents": False})  # fmt: skip
+    weights.write(made, str(tmp_path / "hf"), Format.HUGGINGFACE)
+    values = json.loads((tmp_path / "hf/config.json").read_text())
+    assert values["architectures"] == [architecture]
+    settings = tmp_path / "hf/tokenizer_config.json"
+    settings.write_text(json.dumps({"do_lower_case": False, **stated}))
+    found = weights.read(str(tmp_path / "hf"))
+    assert found.config == dataclasses.replace(config, generator_size=None)
+    assert_same_weights(found.weights, made.weights)
+    tokenizer, library = found.tokenizer(), library_wordpiece(tokens, lowercase=False)
+    texts = [*TEXTS, "Café É ab", "中文 한국어"]
+    expected = [each.ids for each in library.encode_batch(texts, add_special_tokens=False)]
+    assert tokenizer.tokenize(texts).to_list() == expected
+    assert tokenizer.pad_id == tokens.index("[PAD]")
+    pairs = tokenizer(["한국"], ["물"])
+    ids = library.encode("한국", "물").ids
+    assert pairs["input_word_ids"].numpy()[0].tolist() == ids
+    second = [0, 0, 0, 1, 1]
+    assert pairs["input_type_ids"].numpy()[0].tolist() == (
+        [0] * 5 if family == "roberta" else second
+    )
+    # What no cased model wants, and what is not supported, is not ignored.
+    library_wordpiece(tokens, lowercase=False, handle_chinese_chars=False).save(
+        str(tmp_path / "hf/tokenizer.json")
+    )
+    with pytest.raises(InputError, match="handle_chinese_chars False is not supported"):
+        weights.read(str(tmp_path / "hf"))
+    library_wordpiece(tokens, lowercase=False, strip_accents=False).save(
+        str(tmp_path / "hf/tokenizer.json")
+    )
+    assert weights.read(str(tmp_path / "hf")).tokenizer().settings == tokenizer.settings
+    (tmp_path / "hf/tokenizer.json").unlink()
+    settings.write_text(json.dumps({"do_lower_case": False, "strip_accents": True, **stated}))
+    library = library_wordpiece(tokens, lowercase=False, strip_accents=True)
+    expected = [each.ids for each in library.encode_batch(texts, add_special_tokens=False)]
+    assert weights.read(str(tmp_path / "hf")).tokenizer().tokenize(texts).to_list() == expected
+    settings.write_text(json.dumps({"do_lower_case": False, "tokenize_chinese_chars": False}))
+    with pytest.raises(InputError, match="tokenize_chinese_chars False is not supported"):
+        weights.read(str(tmp_path / "hf"))
 
 
 @pytest.mark.slow

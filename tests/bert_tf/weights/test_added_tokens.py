@@ -1,0 +1,125 @@
+"""Added tokens in Hugging Face folders: found whole in texts (ModernBERT), refused, or named."""
+
+import dataclasses
+import json
+import time
+
+import pytest
+import tokenizers
+
+from bert_tf import weights
+from bert_tf.models.config import BertConfig
+from bert_tf.weights import bundle
+from bert_tf.weights.formats import Format
+from bert_tf.weights.huggingface import tokenizers as folders
+from pipelines.common.errors import InputError
+from pipelines.tokenizers import registry
+from pipelines.tokenizers.wordpiece_vocabulary import SPECIAL_TOKENS
+from tests.tokenizers import SENTENCES, library_modernbert, library_wordpiece
+
+from .test_weights import assert_same_weights, make_bundle
+
+TEXTS = [*SENTENCES[:13], "a    b", "x [unused0]y", "e\u0301", "|||IP_ADDRESS|||"]
+
+
+def _read(folder, library):
+    (folder / "tokenizer.json").write_text(library.to_str())
+    config = BertConfig(vocab_size=library.get_vocab_size())
+    return folders.read("byte_bpe", str(folder), config)
+
+
+def test_a_modernbert_is_written_as_it_was_read(tmp_path, caplog):
+    library = library_modernbert()
+    vocabulary, settings = _read(tmp_path, library)
+    assert "added tokens" not in caplog.text
+    assert vocabulary.added[:2] == ("|||IP_ADDRESS|||", "<|padding|>")
+    assert vocabulary.form.model == "ModernBERT"
+    config = BertConfig.named("modernbert-debug", vocab_size=len(vocabulary), hidden_size=8,
+                              num_attention_heads=2, intermediate_size=8)  # fmt: skip
+    made = make_bundle(config, drop=(bundle.NEXT_SENTENCE, bundle.POOLER))
+    made = dataclasses.replace(
+        made, vocabulary=vocabulary, tokenizer_settings=vocabulary.resolve(settings)
+    )
+    weights.write(made, f"{tmp_path}/hf", Format.HUGGINGFACE)
+    assert not (tmp_path / "hf/vocab.json").exists()
+    written = tokenizers.Tokenizer.from_file(f"{tmp_path}/hf/tokenizer.json")
+    for found, given in zip(
+        *(each.encode_batch(TEXTS) for each in (written, library)), strict=True
+    ):
+        assert (found.ids, found.offsets) == (given.ids, given.offsets)
+    (found,) = (token for token in json.loads(written.to_str())["added_tokens"]
+                if token["content"] == "[MASK]")  # fmt: skip
+    assert found["lstrip"] and found["special"]
+    stated = json.loads((tmp_path / "hf/config.json").read_text())
+    assert [stated[f"{name}_token_id"] for name in ("cls", "sep", "pad")] == [
+        library.token_to_id(token) for token in ("[CLS]", "[SEP]", "[PAD]")
+    ]
+    again = weights.read(f"{tmp_path}/hf")
+    assert again.vocabulary == vocabulary
+    assert again.config == dataclasses.replace(config, head_dropout=0.0)
+    assert again.resolved_settings() == made.resolved_settings()
+    assert_same_weights(again.weights, made.weights)
+    weights.write(again, f"{tmp_path}/ours", Format.BERT_TF)
+    ours = weights.read(f"{tmp_path}/ours").tokenizer()
+    assert ours.settings == {
+        "kind": "byte_bpe", "add_prefix_space": False, "nfc": True, "added_tokens": True,
+    }  # fmt: skip
+    expected = [each.ids for each in library.encode_batch(TEXTS, add_special_tokens=False)]
+    assert ours.tokenize(TEXTS).to_list() == expected
+    assert ours.decode(expected[:4]) == TEXTS[:4]
+
+
+@pytest.mark.parametrize("key", ["lstrip", "rstrip", "single_word"])
+def test_an_added_token_with_another_setting_is_refused(key, tmp_path):
+    library = library_modernbert()
+    library.add_tokens([tokenizers.AddedToken("[unused9]", **{key: True})])
+    with pytest.raises(InputError, match=rf"added token '\[unused9\]' with {key} True is not"):
+        _read(tmp_path, library)
+
+
+def test_an_added_token_that_merges_make_is_named(tmp_path, caplog):
+    library = library_modernbert()
+    merges = json.loads(library.to_str())["model"]["merges"]
+    word = next(left + right for left, right in merges if (left + right).isascii())
+    library.add_tokens([word])
+    vocabulary, settings = _read(tmp_path, library)
+    assert "added tokens (" in caplog.text and word in caplog.text
+    assert not settings.get("added_tokens") and registry.make(vocabulary, settings)
+
+
+def test_a_gemma_is_refused_by_what_it_has(tmp_path):
+    """The tokenizer of mmBERT: SentencePiece's BPE with byte fallback."""
+    values = json.loads(library_modernbert().to_str())
+    values["normalizer"] = {"type": "Replace", "pattern": {"String": " "}, "content": "▁"}
+    values["pre_tokenizer"] = {
+        "type": "Split",
+        "pattern": {"String": " "},
+        "behavior": "MergedWithPrevious",
+        "invert": False,
+    }
+    values["model"] |= {"byte_fallback": True, "fuse_unk": True, "unk_token": "<unk>"}
+    (tmp_path / "tokenizer.json").write_text(json.dumps(values))
+    (tmp_path / "tokenizer_config.json").write_text('{"tokenizer_class": "GemmaTokenizerFast"}')
+    for message in ("tokenizer_class is GemmaTokenizer, not", "BPE with byte_fallback True is not"):
+        with pytest.raises(InputError, match=message):
+            folders.read("byte_bpe", str(tmp_path), BertConfig(vocab_size=700))
+        (tmp_path / "tokenizer_config.json").write_text("{}")
+
+
+def test_added_tokens_are_named_wherever_they_are(tmp_path, caplog):
+    (tmp_path / "vocab.txt").write_text("\n".join([*SPECIAL_TOKENS, "[unused0]", "a"]) + "\n")
+    added = {"added_tokens_decoder": {"5": {"content": "[unused0]"}, "0": {"content": "[PAD]"}}}
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(added))
+    folders.read("wordpiece", str(tmp_path), BertConfig(vocab_size=7))
+    assert "added tokens ([unused0]) in a text are tokenized like other words" in caplog.text
+
+
+def test_very_many_added_tokens_take_seconds(tmp_path):
+    library = library_wordpiece([*SPECIAL_TOKENS, "a"])
+    values = json.loads(library.to_str())
+    values["added_tokens"] += [{"id": 6 + n, "content": f"<{n}>"} for n in range(200_000)]
+    (tmp_path / "tokenizer.json").write_text(json.dumps(values))
+    start = time.process_time()
+    vocabulary, _ = folders.read("wordpiece", str(tmp_path), BertConfig(vocab_size=6))
+    assert len(vocabulary) == 6
+    assert time.process_time() - start < 8
