@@ -102,8 +102,11 @@ def prepare(
     if frozen:
         if settings.teacher:
             raise InputError("--teacher: is not for a frozen encoder (--freeze=all).")
-        if not all(item.task.own_head for item in data):
-            raise InputError("--freeze=all: leaves nothing to train for a head without weights.")
+        if other := next((item.task for item in data if not item.task.own_head), None):
+            why = "leaves nothing to train for a head without weights"
+            if other.head.dense_width:
+                why = f"the dense layer of {other.name} is not trained alone; leave a layer out"
+            raise InputError(f"--freeze=all: {why}.")
         if not only_identity:
             data = freezing.with_outputs(data, bundle, cache)
     more: list[TaskData] = []

@@ -29,11 +29,12 @@ from bert_tf.training.run_monitor import RunMonitor
 from bert_tf.training.schedules import WarmupLinearDecay
 from bert_tf.training.session import Session
 from bert_tf.training.step import StepSource
-from bert_tf.weights.bundle import HEADS, POOLER, head_units
+from bert_tf.weights.bundle import HEADS, MASKED_LM, POOLER, head_units
 from pipelines.common import files, json_files
 
 _RESULT = "result.json"
 _CHECKPOINTS = "checkpoints"
+_OF_MASKED_LM = {"transform": "transform/dense", "norm": "transform/norm"}  # parts of heads
 _LOG_EVERY = 20  # steps
 _SAVE_EVERY = 1000  # steps; evaluations save, too
 
@@ -283,7 +284,10 @@ class Run:
             logging.warning("%s has no pooler; a new one is trained.", settings.init)
 
     def _first_weights(self) -> dict[str, np.ndarray]:
-        """The given weights; of the heads, those of the same form, trained for the same task."""
+        """The given weights; of the heads, those of the same form, trained for the same task.
+
+        The dense layer and the norm of other heads are those of the masked LM (ModernBERT).
+        """
         bundle, init = self.setup.bundle, self.setup.settings.init
         trained = {item.task.name: item.task for item in self.setup.data}
         same = {
@@ -297,11 +301,15 @@ class Run:
         for name in head_units(bundle.weights):
             how = "is trained further" if name in same else "is another one and left out"
             logging.info("%s: the head of %s %s.", init, name, how)
-        return {
-            name: value
-            for name, value in bundle.weights.items()
-            if not name.startswith(HEADS) or name.split("/")[1] in same
-        }
+        found = {}
+        for name, value in bundle.weights.items():
+            part, _, variable = name.removeprefix(MASKED_LM).partition("/")
+            if name.startswith(MASKED_LM) and part in _OF_MASKED_LM:
+                for task in trained.keys() - same:
+                    found[f"{HEADS}{task}/{_OF_MASKED_LM[part]}/{variable}"] = value
+            if not name.startswith(HEADS) or name.split("/")[1] in same:
+                found[name] = value
+        return found
 
     def predictors_of(self, arrays: dict[str, np.ndarray]) -> list[batches.LogitsFunction]:
         """A predictor of each task, with weights that were kept.

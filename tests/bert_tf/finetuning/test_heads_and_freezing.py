@@ -14,6 +14,7 @@ from bert_tf import Predictor, weights
 from bert_tf.export import saved_model, sources
 from bert_tf.finetuning import freezing, sweep
 from bert_tf.finetuning.freezing import Frozen
+from bert_tf.models.config import BertConfig
 from bert_tf.models.encoder import BertEncoder
 from bert_tf.models.families import FAMILIES
 from bert_tf.models.head_config import HeadConfig, HeadLayers
@@ -103,6 +104,34 @@ def test_a_bilstm_serves_every_shape(tmp_path, init, kind, freeze):
     assert score > baseline + 0.15
     model = weights.read(output)
     assert f"heads/{kind}/body/bilstm/layer_0_forward/kernel" in model.weights
+
+
+@pytest.mark.parametrize(("kind", "make"), [("classification", make_texts), ("ner", make_tags)])
+def test_heads_begin_with_the_dense_layer_and_norm_of_the_masked_lm(kind, make, tmp_path):
+    """Of a ModernBERT, as in transformers; the output layer is new."""
+    values = {
+        name: getattr(CONFIG, name) for name in ("vocab_size", "hidden_size", "num_attention_heads")
+    }
+    config = BertConfig.named("modernbert-debug", **values, intermediate_size=48)
+    first = write_init(str(tmp_path / "init"), config)
+    _, output = tune(tmp_path, first, kind, make, learning_rates=(1e-12,), epochs=0.2)
+    before, after = (weights.read(place).weights for place in (first, output))
+    for ours, theirs in {"dense/kernel": "transform/kernel", "norm/gamma": "norm/gamma"}.items():
+        np.testing.assert_allclose(
+            after[f"heads/{kind}/transform/{ours}"], before[f"masked_lm/{theirs}"], atol=1e-6
+        )
+    # A head that was trained is not replaced.
+    after[f"heads/{kind}/transform/dense/kernel"][:] = 0.5
+    trained = dataclasses.replace(weights.read(output), weights=after | {
+        name: value for name, value in before.items() if name.startswith("masked_lm/")
+    })  # fmt: skip
+    weights.write(trained, f"{tmp_path}/trained", weights.formats.Format.BERT_TF)
+    (tmp_path / "again").mkdir()
+    _, output = tune(
+        tmp_path / "again", f"{tmp_path}/trained", kind, make, learning_rates=(1e-12,), epochs=0.2
+    )
+    found = weights.read(output).weights[f"heads/{kind}/transform/dense/kernel"]
+    np.testing.assert_allclose(found, 0.5, atol=1e-6)
 
 
 def test_frozen_features_train_a_plain_head(tmp_path, init):

@@ -78,6 +78,28 @@ def test_a_dense_layer_in_a_pickle_is_never_loaded(sentence_model):
         weights.read(str(folder))
 
 
+def test_several_dense_layers_are_refused(sentence_model):
+    folder = sentence_model(modules=(*DENSE, "Dense"))
+    with pytest.raises(
+        InputError, match="Pooling, Dense, Dense; .* after them a Dense, a Normalize"
+    ):
+        make(folder)
+
+
+@pytest.mark.more
+def test_a_dense_layer_is_not_trained_alone(sentence_model, tmp_path):
+    folder = sentence_model(modules=DENSE)
+    with pytest.raises(InputError, match="--freeze=all: the dense layer of embedding is not"):
+        labelled_data.tune(tmp_path, folder, "embedding", write_pairs, freeze="all", batch_size=4)
+    (tmp_path / "other").mkdir()
+    _, output = labelled_data.tune(
+        tmp_path / "other", folder, "embedding", write_pairs, freeze="0", epochs=1.0, batch_size=4
+    )
+    before, after = (weights.read(place).weights for place in (folder, output))
+    name = "heads/embedding/kernel"
+    assert np.abs(before[name] - after[name]).max() > 0
+
+
 def test_a_dense_layer_is_trained_further_and_written_back(sentence_model, tmp_path):
     folder = sentence_model(modules=DENSE)
     first = write_dense(pathlib.Path(folder, "Dense"))["linear.weight"].T

@@ -7,6 +7,7 @@ import dataclasses
 import functools
 import json
 import random
+import re
 import sys
 
 import numpy as np
@@ -23,7 +24,7 @@ from bert_tf.weights.formats import Format
 from bert_tf.weights.huggingface import tokenizers as folders
 from pipelines.common.errors import InputError
 from pipelines.tokenizers import registry, sentencepiece_numbering
-from pipelines.tokenizers.sentencepiece_vocabulary import SentencePieceVocabulary
+from pipelines.tokenizers.sentencepiece_vocabulary import SPACE, SentencePieceVocabulary
 from tests.real_data import data_of
 from tests.tokenizers import FAIRSEQ, SENTENCES, fairseq_model, library_fairseq
 
@@ -176,9 +177,36 @@ def test_text_cannot_be_lower_cased():
         vocabulary.check_settings({"lower_case": True}, "a model")
 
 
+def best_pieces(text, scores, precision):
+    """Viterbi's algorithm with sums in a precision; of equal ones, that of the first last piece."""
+    least = precision(min(scores.values()) - 10)  # of a character without a piece
+    longest = max(map(len, scores))
+    best = [(precision(0), 0)]
+    for end in range(1, len(text) + 1):
+        found = None
+        for start in range(max(0, end - longest), end):
+            piece = text[start:end]
+            score = scores.get(piece, least if len(piece) == 1 else None)
+            if score is not None and best[start] is not None:
+                total = precision(best[start][0] + precision(score))
+                if found is None or total > found[0]:
+                    found = (total, start)
+        best.append(found)
+    pieces, end = [], len(text)
+    while end:
+        start = best[end][1]
+        pieces.append(text[start:end])
+        end = start
+    return pieces[::-1]
+
+
 @pytest.mark.slow
 def test_a_vocabulary_of_many_languages_on_every_code_point_and_real_text():
-    """Those that differ are ties ("..." and "."), or have marks in other places than NFC has."""
+    """Those that differ are ties, or have marks in other places than NFC has.
+
+    SentencePiece adds the scores of a whole text in float32, the library those of a word in float64:
+    rounding decides between equally probable segmentations ("..." and ".") there, and order here.
+    """
     lines = []
     for path in sorted(data_of("corpora/multi_xquad_contexts").glob("*.txt")):
         lines += path.read_text(encoding="utf-8").split("\n")
@@ -190,7 +218,19 @@ def test_a_vocabulary_of_many_languages_on_every_code_point_and_real_text():
         lines += path.read_text(encoding="utf-8").split("\n")
     texts = [line for line in rng.sample(lines, 40_000) if "<unk>" not in line]
     found = differences(tokenizer, library, texts)
-    assert len([text for text in found if ".." not in text]) < 5 and len(found) < 600
+    scores = {piece: np.float32(vocabulary.processor.get_score(index))
+              for index, piece in enumerate(vocabulary.tokens) if index > 3}  # fmt: skip
+    ties = []
+    for text in found:
+        whole = vocabulary.processor.normalize(text)
+        words = re.findall(f"{SPACE}[^{SPACE}]*", whole)
+        ours = best_pieces(whole, scores, np.float32)
+        theirs = [piece for word in words for piece in best_pieces(word, scores, np.float64)]
+        pieces = library.encode(text, add_special_tokens=False).tokens
+        if ours == vocabulary.processor.encode(text, out_type=str) and theirs == pieces:
+            ties.append(text)
+    print(f"{len(texts):,} lines: {len(found)} differ, {len(ties)} of them by rounding")
+    assert len(found) - len(ties) < 5 and len(found) < 600
     points = [chr(c) for c in range(1, sys.maxunicode + 1) if not 0xD800 <= c < 0xE000]
     found = [differences(tokenizer, library, [f"ab{c}cd {c}" for c in points[first : first + 50_000]])
              for first in range(0, len(points), 50_000)]  # fmt: skip

@@ -47,7 +47,7 @@ KINDS = {
     "mpnet": lambda _: (_words("<s>", "<pad>", "</s>", "<unk>", *SPECIAL_TOKENS, last=["<mask>"]), {}),
     # Of KLUE: cased, with accents, and ids in another order than BERT's.
     "roberta": lambda _: (
-        _words("[CLS]", "[PAD]", "[SEP]", "[UNK]", "[MASK]", last=["H", "É"]),
+        _words("[CLS]", "[PAD]", "[SEP]", "[UNK]", "[MASK]"),
         {"lower_case": False, "strip_accents": False, "typed": False},
     ),
     "modernbert": _modernbert,
