@@ -12,6 +12,7 @@ from pipelines.common.settings import arguments_of
 ROOT = Path(__file__).parent.parent
 NAMES = (
     *("adaptation", "albert", "bart", "base", "builtin", "day", "electra", "gpt", "lamb", "large"),
+    "modernbert",
 )
 
 
@@ -34,7 +35,7 @@ def test_recipes_of_pretraining_are_whole(settings):
     assert of_pretraining == {*NAMES, "distillation"}
     for name, found in settings.items():
         assert found["phases"], name
-        optimizers = {"lamb": "lamb", "albert": "lamb", "builtin": "muon"}
+        optimizers = {"lamb": "lamb", "albert": "lamb", "builtin": "muon", "modernbert": "muon"}
         assert found["optimizer"] == optimizers.get(name, "adamw")
         assert len(found["learning_rates"]) == (2 if name == "lamb" else 1)
 

@@ -1,6 +1,7 @@
 """ELECTRA, ALBERT and students from a corpus to a fine-tuned model, by the commands."""
 
 import json
+from pathlib import Path
 
 import pytest
 import tensorflow as tf
@@ -21,6 +22,7 @@ from tests.bert_tf.pretraining.runs import MODEL, SHORT, command, write_examples
 
 pytestmark = pytest.mark.more
 
+ROOT = Path(__file__).parents[3]
 SIZES = {
     name: getattr(MODEL, name)
     for name in (
@@ -70,6 +72,24 @@ def test_the_discriminator_is_fine_tuned(electra, tmp_path):
     _, folder = electra
     _, output = tune(tmp_path, str(folder), "classification", make_texts)
     assert not weights.read(output).has(GENERATOR[0])
+
+
+def test_the_recipe_of_a_modernbert(corpus_path, vocab_path, tmp_path):
+    """Masked LM of 30 % of the tokens, in packed sequences; a few steps."""
+    words = ("--objective=mlm", "--sequences=packed", "--masked_lm_prob=0.3", "--max_seq_length=128",
+             "--max_predictions_per_seq=40", "--held_out_fraction=0.1")  # fmt: skip
+    write_examples(corpus_path, vocab_path, f"{tmp_path}/t", *words)
+    commands.done(
+        "pretrain", f"--flagfile={ROOT}/recipes/modernbert.flags", f"--tfrecords={tmp_path}/t",
+        f"--output={tmp_path}/run", "--steps=6", "--warmup_steps=2", "--batch_size=4",
+        "--log_every=1", "--precision=float32", "--nosaved_model",
+    )  # fmt: skip
+    losses = [json.loads(line)["loss"] for line in (tmp_path / "run/history.jsonl").open()]
+    assert losses[-1] < losses[0]
+    model = weights.read(f"{tmp_path}/run")
+    size = BertConfig.named("modernbert-tiny").num_hidden_layers, 64
+    assert (model.config.num_hidden_layers, model.config.local_attention // 2) == size
+    assert json.loads((tmp_path / "run/report.json").read_text())["objective"] == "mlm"
 
 
 def test_a_model_without_a_generator_is_refused(electra, tmp_path):
