@@ -305,8 +305,8 @@ class Run:
         for name, value in bundle.weights.items():
             part, _, variable = name.removeprefix(MASKED_LM).partition("/")
             if name.startswith(MASKED_LM) and part in _OF_MASKED_LM:
-                for task in trained.keys() - same:
-                    found[f"{HEADS}{task}/{_OF_MASKED_LM[part]}/{variable}"] = value
+                for other in trained.keys() - same:
+                    found[f"{HEADS}{other}/{_OF_MASKED_LM[part]}/{variable}"] = value
             if not name.startswith(HEADS) or name.split("/")[1] in same:
                 found[name] = value
         return found

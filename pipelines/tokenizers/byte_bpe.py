@@ -199,7 +199,7 @@ class ByteBPETokenizer(Tokenizer):
         splits = tf.concat([[0], tf.cumsum(tf.cast(is_added, tf.int64))], 0)
         added = byte_ranges.ragged(splits, ids, tf.zeros_like(ends), ends)
         between = tokenize(tf.where(is_added, "", part))
-        found = []
+        found: list[tf.RaggedTensor] = []
         for index, (first, second) in enumerate(zip(between, added, strict=False)):
             both = tf.concat([first, second], 1)
             values = tf.ensure_shape(both.flat_values, [None])

@@ -109,29 +109,23 @@ def test_a_bilstm_serves_every_shape(tmp_path, init, kind, freeze):
 @pytest.mark.parametrize(("kind", "make"), [("classification", make_texts), ("ner", make_tags)])
 def test_heads_begin_with_the_dense_layer_and_norm_of_the_masked_lm(kind, make, tmp_path):
     """Of a ModernBERT, as in transformers; the output layer is new."""
-    values = {
-        name: getattr(CONFIG, name) for name in ("vocab_size", "hidden_size", "num_attention_heads")
-    }
+    values = {x: getattr(CONFIG, x) for x in ("vocab_size", "hidden_size", "num_attention_heads")}
     config = BertConfig.named("modernbert-debug", **values, intermediate_size=48)
-    first = write_init(str(tmp_path / "init"), config)
-    _, output = tune(tmp_path, first, kind, make, learning_rates=(1e-12,), epochs=0.2)
-    before, after = (weights.read(place).weights for place in (first, output))
+    first, quick = write_init(str(tmp_path / "init"), config), {"learning_rates": (1e-12,)}
+    _, output = tune(tmp_path, first, kind, make, epochs=0.2, **quick)
+    before, model = weights.read(first).weights, weights.read(output)
+    head = f"heads/{kind}/transform/"
     for ours, theirs in {"dense/kernel": "transform/kernel", "norm/gamma": "norm/gamma"}.items():
         np.testing.assert_allclose(
-            after[f"heads/{kind}/transform/{ours}"], before[f"masked_lm/{theirs}"], atol=1e-6
+            model.weights[head + ours], before[f"masked_lm/{theirs}"], atol=1e-6
         )
     # A head that was trained is not replaced.
-    after[f"heads/{kind}/transform/dense/kernel"][:] = 0.5
-    trained = dataclasses.replace(weights.read(output), weights=after | {
-        name: value for name, value in before.items() if name.startswith("masked_lm/")
-    })  # fmt: skip
+    model.weights[f"{head}dense/kernel"][:] = 0.5
+    trained = dataclasses.replace(model, weights=before | model.weights)
     weights.write(trained, f"{tmp_path}/trained", weights.formats.Format.BERT_TF)
     (tmp_path / "again").mkdir()
-    _, output = tune(
-        tmp_path / "again", f"{tmp_path}/trained", kind, make, learning_rates=(1e-12,), epochs=0.2
-    )
-    found = weights.read(output).weights[f"heads/{kind}/transform/dense/kernel"]
-    np.testing.assert_allclose(found, 0.5, atol=1e-6)
+    _, output = tune(tmp_path / "again", f"{tmp_path}/trained", kind, make, epochs=0.2, **quick)
+    np.testing.assert_allclose(weights.read(output).weights[f"{head}dense/kernel"], 0.5, atol=1e-6)
 
 
 def test_frozen_features_train_a_plain_head(tmp_path, init):
