@@ -57,8 +57,8 @@ def _check_values(encoded: bytes, kind: Any) -> None:
                     "and numbers outside of packed lists): send less at once.",
                 )
             tag, at = _varint(encoded, at)
-            wire_type = tag & 7
-            if wire_type == 0:
+            field, wire_type = tag >> 3, tag & 7
+            if wire_type == 0 and field:
                 _, at = _varint(encoded, at)
             elif wire_type == 1:
                 at += 8
@@ -66,14 +66,13 @@ def _check_values(encoded: bytes, kind: Any) -> None:
                 at += 4
             elif wire_type == 2:
                 size, at = _varint(encoded, at)
-                if size and (inner := messages.get(tag >> 3)):
+                if size and (inner := messages.get(field)):
                     parts.append((at + size, end, kind))
                     end, kind, messages = at + size, inner, _message_fields(inner)
                 else:
                     at += size
-            elif wire_type > 5:
-                raise DecodeError(f"unknown wire type {wire_type}")
-            # Others begin or end a group, whose values are counted as if they were outside.
+            else:  # of no field, or of a group, which no message of TensorFlow Serving has
+                raise DecodeError(f"field {field} of wire type {wire_type}")
         if at > end:
             raise DecodeError("a value is longer than its message")
 

@@ -224,7 +224,6 @@ _MANY_VALUES = {
     "axes": ("Predict", _input(b"\x08\x07" + _field(2, _many(b"\x12\x00")))),
     "variants": ("Predict", _input(_many(b"\x7a\x00"))),
     "unpacked numbers": ("Predict", _input(_many(b"\x38\x01"))),
-    "groups": ("Predict", _many(b"\x33\x34")),
 }
 
 
