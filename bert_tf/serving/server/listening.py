@@ -61,6 +61,9 @@ class _Protocol(H11Protocol):
     def send_400_response(self, msg: str) -> None:
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
             super().send_400_response(msg)
+            if self.cycle:  # of the same request, whose body is invalid: this was its answer
+                self.cycle.disconnected = True
+                self.cycle.message_event.set()
         else:  # it was answered before its body was complete
             self.transport.close()
 

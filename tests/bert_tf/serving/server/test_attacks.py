@@ -161,6 +161,9 @@ def test_what_a_client_can_break_leaves_no_traceback(stub):
         connection.sendall(attacks.request(b'{"signature_name": "slow", "instances": ["x"]}'))
     assert b" 400 " in attacks.send(server, b"GET / HTTP/1.1\r\nx: " + b"y" * (1 << 20))
     assert b" 400 " in attacks.send(server, b"\x16\x03\x01\x00 no HTTP\r\n\r\n")
+    for path in ("/nothing", attacks.PREDICT):  # a request whose body is invalid from its beginning
+        found = attacks.send(server, attacks.request(b"z\r\n", path, "Transfer-Encoding: chunked"))
+        assert found.startswith(b"HTTP/1.1 400 ") and found.count(b"HTTP/1.1") == 1
     for number in (0, 7, 1 << 63, 1 << 64, "9" * 5000, "x", "-1", "٣"):
         path = urllib.parse.quote(f"/v1/models/bert/versions/{number}")
         assert server.get(f"{path}/metadata")[0] in (200, 404)
