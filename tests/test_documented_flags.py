@@ -22,6 +22,7 @@ SOURCES = [
 # Flags of the programs of others, by the file that names them.
 FOREIGN = {
     "docs/guides/pretraining.md": {"json"},  # WikiExtractor
+    "docs/guides/your_language.md": {"json"},
     "pipelines/commands/write_examples.py": {"region"},  # Apache Beam
     "docs/guides/reliability.md": {"work"},  # benchmarks.soak
     "bert_tf/weights/tf1.py": {"do_lower_case"},  # google-research/bert
