@@ -261,7 +261,9 @@ def _refusal(error: RefusalError, path: str) -> JSONResponse:
     """The answer to a request that is refused; clients of OpenAI expect an object."""
     found = {"message": error.message, "type": error.fault.name.lower()}
     shown = found if path == _EMBEDDINGS else error.message
-    return JSONResponse({"error": shown}, error.fault.http)
+    # A browser that is early asks for the page again by itself.
+    early = path == _PAGE and error.fault is Fault.UNAVAILABLE
+    return JSONResponse({"error": shown}, error.fault.http, {"refresh": "2"} if early else None)
 
 
 async def _refused(request: Request, error: Any) -> Response:

@@ -1,12 +1,15 @@
 """Which versions are served as folders come, go, and are damaged."""
 
+import asyncio
 import os
 import shutil
+import types
 
 import pytest
 
 from bert_tf.export.saved_model import newest
-from bert_tf.serving.server.faults import RefusalError
+from bert_tf.serving.server import rest
+from bert_tf.serving.server.faults import Fault, RefusalError
 from bert_tf.serving.server.versions import Versions, VersionState, newest_complete
 from pipelines.common.errors import InputError
 
@@ -237,3 +240,15 @@ def test_a_version_whose_files_are_restored_has_no_error(tmp_path, caplog):
     assert "version 1 is served as it was: damaged" in caplog.text
     manifest.write_text("{}")
     assert folder.served() == {1} and not folder.versions.known[0].error
+
+
+@pytest.mark.parametrize("path", ["/", "/v1/models/bert", "/v1/embeddings"])
+def test_a_browser_that_is_early_asks_for_the_page_again(path):
+    request = types.SimpleNamespace(scope={"path": path})
+    answers = [
+        asyncio.run(rest._refused(request, RefusalError(fault, "The model is being loaded.")))
+        for fault in (Fault.UNAVAILABLE, Fault.BUSY)
+    ]
+    assert [answer.status_code for answer in answers] == [503, 429]
+    expected = ["2" if path == "/" else None, None]
+    assert [answer.headers.get("refresh") for answer in answers] == expected
