@@ -81,9 +81,9 @@ class Picture:
 
     def text(self, x: float, y: float, text: str, style: str = "ink") -> None:
         """Adds a line of text; `style` has classes: e and c end or centre it at x, m is mono."""
-        self._parts.append(
-            f'<text class="{style}" x="{number(x)}" y="{number(y)}">{escape(text)}</text>'
-        )
+        if text:
+            place = f'x="{number(x)}" y="{number(y)}"'
+            self._parts.append(f'<text class="{style}" {place}>{escape(text)}</text>')
 
     def lines(self, x: float, y: float, texts: Iterable[str], style: str = "ink") -> None:
         """Adds lines of text below each other."""
