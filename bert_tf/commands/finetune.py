@@ -77,15 +77,19 @@ def main(
     columns = {"dev": dev_columns, "test": test_columns}
     requests = _requests(task, data or [], files, _layout(table, columns, label_map))
     chosen = settings.from_flags(tasks=requests, init=init)
-    from bert_tf.finetuning import search, sweep, task_report
+    from bert_tf.finetuning import folds, search, sweep, task_report
     from pipelines.common.files import names_in
 
     name = tasks.JOINT.join(request.name for request in requests)
     folder = output or f"savedmodels/finetuned/{name}"
-    if search_minutes is None:
-        report = sweep.finetune(chosen, folder, cache)
-    else:
+    if chosen.folds and search_minutes is not None:
+        raise InputError("--folds: scores fixed settings; search for them first, without it.")
+    if search_minutes is not None:
         report = search.search(chosen, folder, cache, search_minutes)
+    elif chosen.folds:
+        report = folds.finetune(chosen, folder, cache)
+    else:
+        report = sweep.finetune(chosen, folder, cache)
     if report:
         print(task_report.summary(report))
         print(f"\n{folder}: {', '.join(sorted(names_in(folder)))}")

@@ -3,6 +3,7 @@ r"""Predicts with a fine-tuned or exported model for the examples of a file.
   bert-tf predict --model=savedmodels/finetuned/mrpc --input=glue/MRPC/test.tsv
   bert-tf predict --model=savedmodels/finetuned/mnli --input=AX/diagnostic.tsv --kind=ax
   bert-tf predict --model=savedmodels/bert --task=mrpc --input=glue/MRPC/dev.tsv --labelled
+  bert-tf predict --model=savedmodels/finetuned/mnli --input=news.txt --labels=sports,politics
 
 An export is a program, and this command runs it: only use exports from sources that you trust.
 Other models are read as data.
@@ -24,6 +25,7 @@ def main(
     output: Path | None = None,
     task: str | None = None,
     labelled: bool = False,
+    labels: list | None = None,
     engine: Annotated[str, _ENGINE, Group.MACHINE] = EngineName.TENSORFLOW,
     kind: str | None = None,
     max_seq_length: MaxLength = None,
@@ -38,6 +40,9 @@ def main(
         for an export, in the current one.
       task: The task to predict, if the model has several. Not given: the only one.
       labelled: Read the labels of the file, and score the predictions with them.
+      labels: Labels to choose from, for a model of textual entailment such as one of mnli, which
+        needs no training for them (zero-shot classification). A label that is a sentence is a
+        statement about the text: "This text is about sports." Not given: the labels of the task.
       engine: The engine that computes an export; auto: ONNX Runtime if it is installed, or an
         engine in which a lower precision was checked.
       kind: The kind of the file, one of `bert-tf finetune --task`, such as ax for a model of mnli.
@@ -59,6 +64,7 @@ def main(
         task,
         kind=kind,
         labelled=labelled,
+        labels=labels or (),
         engine=engine,
         max_seq_length=max_seq_length,
     )

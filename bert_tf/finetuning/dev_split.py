@@ -1,33 +1,66 @@
 """Examples that are drawn from the training data: a dev part, and a smaller training part."""
 
 import itertools
+import warnings
 from collections import Counter
 from typing import Any
 
 import numpy as np
 from absl import logging
+from sklearn.model_selection import StratifiedGroupKFold
 
 from bert_tf.tasks import Task
+from pipelines.common.errors import InputError
 
 _SPLIT_SEED = 0  # decides which examples become dev: the same in every run
 _NEIGHBOURS = 20  # sentences in a row that are drawn together where documents are not marked
 
 
-def with_dev(task: Task, parts: dict[str, list[Any]], fraction: float) -> dict[str, list[Any]]:
+def with_dev(
+    task: Task, parts: dict[str, list[Any]], fraction: float, fold: tuple[int, int] | None = None
+) -> dict[str, list[Any]]:
     """Takes dev from the training data, unless it has files of its own.
 
     Examples with labels that the rest does not have stay in training.
+
+    Args:
+      task: the task.
+      parts: examples by split.
+      fraction: of the training data.
+      fold: number of a fold from 0, and the number of folds: dev is that fold.
+
+    Raises:
+      InputError: a fold is asked for, and dev has files of its own, or there are too few examples.
     """
     train = parts.pop("all", None) or parts.pop("train", None)
     if train is None:
         return parts
-    if any(name.startswith("dev") for name in parts):
-        return {"train": train, **parts}
     classes = [task.classes(example) or {""} for example in train]  # none is one, too
-    held_out = _held_out(train, fraction, classes)
+    if any(name.startswith("dev") for name in parts):
+        if fold:
+            raise InputError(
+                "--folds: scores parts of the training data in turn, and there is a dev file; name "
+                "the training file alone (--train=FILE, without --data)."
+            )
+        return {"train": train, **parts}
+    held_out = _fold(train, classes, *fold) if fold else _held_out(train, fraction, classes)
     dev = [example for index, example in enumerate(train) if index in held_out]
     rest = [example for index, example in enumerate(train) if index not in held_out]
     return {"train": rest, **({"dev": dev} if dev else {}), **parts}
+
+
+def _fold(examples: list[Any], classes: list[set[str]], number: int, folds: int) -> set[int]:
+    """Indices of a fold of the examples; those of one text or document stay together."""
+    groups = list(map(_group, examples))
+    ids = {group: index for index, group in enumerate(dict.fromkeys(groups))}
+    if len(ids) < folds:
+        raise InputError(f"--folds={folds}: {len(ids)} texts or documents are too few to split.")
+    names = [min(each) for each in classes]  # of several labels, one decides
+    splitter = StratifiedGroupKFold(folds, shuffle=True, random_state=_SPLIT_SEED)
+    with warnings.catch_warnings():  # of classes with fewer examples than folds
+        warnings.simplefilter("ignore", UserWarning)
+        parts = list(splitter.split(examples, names, [ids[group] for group in groups]))
+    return set(parts[number][1].tolist())
 
 
 def drawn(examples: list[Any], count: int | None) -> list[Any]:

@@ -9,6 +9,7 @@ from bert_tf.training.settings import TrainingSettings
 from pipelines.common.errors import InputError
 from pipelines.common.flag_types import Count, Group, Name, Range
 from pipelines.common.texts import UTF8
+from pipelines.tokenizers.settings import Keep
 
 
 class Selection(enum.StrEnum):
@@ -80,11 +81,19 @@ class FineTuningSettings(TrainingSettings):
       layer_decay: Factor of the learning rate from each layer to the one below; 1: one rate for
         all.
       balanced: Weight the classes in the loss by the inverse of their frequency.
+      metric: In classification and multilabel, the metric that chooses epoch, learning rate, search
+        trial and early stop: accuracy, balanced_accuracy, macro_f1, weighted_f1, matthews, kappa;
+        micro_f1, macro_f1, exact_match of several labels; auroc, average_precision; or of one
+        label, such as f1:spam (f1, precision, recall, auroc, average_precision). Not given:
+        accuracy, or micro_f1 of several labels.
       max_seq_length: Maximum number of tokens in a sequence, special tokens included; longer texts
         are cut, or read in several parts. Not given: 128; for SQuAD and other spans 384.
       windows: In classification and regression of single texts: how many windows of
         --max_seq_length tokens are read of a longer text at most; what the model says of each is
         averaged. Not given: 1.
+      keep: In classification and regression of single texts, what is kept of a longer text: its
+        beginning (head), its end (tail), or both, a quarter of the tokens from the beginning and
+        the rest from the end. Not given: head.
       dimensions: For embeddings: numbers of dimensions that are trained to do alone, such as
         256,128,64. Not given: only all dimensions together.
       max_target_length: In generation, maximum number of tokens in a target, special tokens
@@ -106,6 +115,9 @@ class FineTuningSettings(TrainingSettings):
         none.
       train_examples: Number of training examples to use, drawn at random; fewer are a subset of
         more. Not given: all.
+      folds: Score the settings by cross-validation, too: the training data are split into so many
+        parts, each is scored by a model trained on the others, and the report has mean and range.
+        Not given: no cross-validation.
       dev_fraction: Fraction of the training data that becomes dev if there is no dev file; 0: none.
       evaluations: Evaluations on dev per epoch; 0: only one, at the end.
       patience: Stop a run after this many evaluations without a better score; 0: never.
@@ -121,8 +133,10 @@ class FineTuningSettings(TrainingSettings):
     warmup_fraction: Annotated[float, Range(minimum=0, below=1)] = 0.1
     layer_decay: Annotated[float, Range(above=0, maximum=1)] = 1.0
     balanced: bool = False
+    metric: str | None = None
     max_seq_length: Annotated[int | None, Range(minimum=8), Group.MODEL] = None
     windows: Annotated[int | None, Range(minimum=1, maximum=1000), Group.MODEL] = None
+    keep: Annotated[Keep | None, Group.MODEL] = None
     dimensions: Annotated[tuple[int, ...] | None, Range(minimum=1), Group.MODEL] = None
     max_target_length: Annotated[int | None, Range(minimum=8), Group.MODEL] = None
     document_context: Annotated[bool, Group.MODEL] = False
@@ -136,6 +150,8 @@ class FineTuningSettings(TrainingSettings):
     teacher: str | None = None
     unlabelled: str | None = None
     train_examples: Count | None = None
+    folds: Annotated[int | None, Range(minimum=2, maximum=100)] = None
+    fold: tuple[int, int] | None = None  # of a run of cross-validation: its number, their number
     dev_fraction: Annotated[float, Range(minimum=0, below=1), Group.SAVING] = 0.1
     evaluations: Annotated[int, Range(minimum=0), Group.SAVING] = 1
     patience: Annotated[int, Range(minimum=0), Group.SAVING] = 0
@@ -158,5 +174,10 @@ class FineTuningSettings(TrainingSettings):
             raise InputError("--teacher: is for one task at a time.")
         if self.unlabelled and not self.teacher:
             raise InputError("--unlabelled: texts without labels need a --teacher.")
+        if self.folds and (len(self.learning_rates) > 1 or self.patience or len(self.tasks) > 1):
+            raise InputError(
+                "--folds: scores fixed settings of one task; give one --task and --learning_rate, "
+                "and no --patience."
+            )
         if len({request.name for request in self.tasks}) < len(self.tasks):
             raise InputError("two tasks have the same name; give names as NAME=KIND.")

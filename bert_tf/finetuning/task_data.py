@@ -23,6 +23,9 @@ from pipelines.labelled.source import Source
 from pipelines.tokenizers import coverage
 from pipelines.tokenizers.base import Tokenizer
 
+_OPTIONS = tuple(
+    "balanced metric windows keep document_context max_target_length dimensions".split()
+)
 _COVERED = 1_000  # examples whose words and tokens are counted
 _SHOWN = 3  # messages about skipped records
 
@@ -132,7 +135,7 @@ def read_examples(request: TaskRequest, settings: FineTuningSettings) -> TaskExa
         if not _is_test(split)
     }
     task, parts = _with_label_names(task, request, parts, paths)
-    parts = dev_split.with_dev(task, parts, settings.dev_fraction)
+    parts = dev_split.with_dev(task, parts, settings.dev_fraction, settings.fold)
     if "train" not in parts:
         raise InputError(
             f"{request.data or 'the files named'}: no training data for {request.kind}. To predict "
@@ -142,7 +145,7 @@ def read_examples(request: TaskRequest, settings: FineTuningSettings) -> TaskExa
     parts["train"] = learnable(task, parts["train"], notes)
     task = task.fit(parts["train"])  # of all examples: a part may lack a label that dev has
     parts["train"] = dev_split.drawn(parts["train"], settings.train_examples)
-    for split in filter(_is_test, sources):
+    for split in filter(_is_test, () if settings.fold else sources):
         parts[split] = _read_test(task, sources[split], split, notes)
     for name, examples in parts.items():
         task.check(examples)
@@ -194,7 +197,7 @@ def convert(read: TaskExamples, tokenizer: Tokenizer) -> TaskData:
 def _options(request: TaskRequest, settings: FineTuningSettings) -> dict[str, Any]:
     """The options of a task. Of several tasks, each gets those that its kind has."""
     names = ["max_seq_length", "fixed_length", "head"]
-    for name in ("balanced", "windows", "document_context", "max_target_length", "dimensions"):
+    for name in _OPTIONS:
         others = any(_takes(other.kind, name) for other in settings.tasks)
         if _takes(request.kind, name) or not others:
             names.append(name)
@@ -203,7 +206,7 @@ def _options(request: TaskRequest, settings: FineTuningSettings) -> dict[str, An
 
 def _takes(kind: str, option: str) -> bool:
     """Whether a kind of task has an option; windows are for single texts."""
-    is_pair = option == "windows" and getattr(make(kind), "pair", False)
+    is_pair = option in ("windows", "keep") and getattr(make(kind), "pair", False)
     return has_option(kind, option) and not is_pair
 
 

@@ -196,6 +196,11 @@ def summary(report: Mapping[str, Any]) -> str:
     for name, values in report.get("distillation", {}).items():
         shown = (f"{key.replace('_', ' ')} {value:,.4g}" for key, value in values.items())
         lines.append(f"{name:32} {', '.join(shown)}")
+    if folds := report.get("folds"):
+        for name, mean in folds["mean"].items():
+            low, high = folds["range"][name]
+            spread = f"mean of {folds['count']} folds, {low:.4f} to {high:.4f}"
+            lines.append(f"{name:32} {mean:8.4f} {spread}")
     if trials := report.get("search"):
         best = max((t for t in trials if t["state"] == "complete"), key=lambda t: t["score"])
         chosen = (f"{k.replace('_', ' ')} {best[k]:.4g}" for k in _SEARCHED)

@@ -16,6 +16,7 @@ from bert_tf.serving import engines
 from bert_tf.serving.plan import EngineName
 from bert_tf.serving.predictor import Predictor
 from bert_tf.tasks import Task, objectives
+from bert_tf.tasks.classification.zero_shot import ZeroShot
 from bert_tf.weights import formats
 from pipelines.common import compressed, files, json_files, locks, outputs
 from pipelines.common.errors import InputError
@@ -36,6 +37,7 @@ def predict_file(
     *,
     kind: str | None = None,
     labelled: bool = False,
+    labels: Sequence[str] = (),
     engine: str = EngineName.TENSORFLOW,
     max_seq_length: int | None = None,
 ) -> tuple[list[str], dict[str, float]]:
@@ -50,6 +52,7 @@ def predict_file(
       kind: the layout of the file, if it is not the task's own, such as "ax" for a model of mnli;
         also the kind of task, if the model of another program does not have it.
       labelled: whether to read the labels of the file, and to score the predictions.
+      labels: what a model of textual entailment chooses from; none: the labels of the task.
       engine: of an export, see `Predictor`.
       max_seq_length: maximum number of tokens in a sequence; None: that of the task.
 
@@ -62,7 +65,7 @@ def predict_file(
     """
     if output:
         _check_output(output, source.path)
-    task, predict = open_task(model, task_name, kind, engine, max_seq_length)
+    task, predict = open_task(model, task_name, kind, engine, max_seq_length, labels)
     if not output:
         folder = "." if saved_model.is_export(model) else formats.folder_of(model)
         output = f"{folder}/predictions/{task.name}"
@@ -86,6 +89,7 @@ def open_task(
     kind: str | None = None,
     engine: str = EngineName.TENSORFLOW,
     max_seq_length: int | None = None,
+    labels: Sequence[str] = (),
 ) -> tuple[Task, _Predict]:
     """A task of a model, and its function from examples to predictions.
 
@@ -95,12 +99,14 @@ def open_task(
       kind: of the task, if the model of another program does not have it.
       engine: of an export.
       max_seq_length: as for `predict_file`.
+      labels: as for `predict_file`.
 
     Raises:
-      InputError: the model does not have the task, or too few positions.
+      InputError: the model does not have the task, or too few positions; or it cannot choose among
+        labels that it was not trained for.
     """
     if not saved_model.is_export(model):
-        return _open(model, task_name, kind, max_seq_length)
+        return _open(model, task_name, kind, max_seq_length, labels)
     if max_seq_length:
         raise InputError(
             f"--max_seq_length: is part of an export such as {model}; export the model "
@@ -113,6 +119,7 @@ def open_task(
             "(bert-tf ask), or embed a file with the original model (bert-tf embed)."
         )
     task = predictor.task(task_name)
+    task = ZeroShot.of(task, labels) if labels else task
     return task, lambda examples: predictor.predict(task, examples, progress)
 
 
@@ -150,7 +157,11 @@ def read(
 
 
 def _open(
-    folder: str, task_name: str | None, kind: str | None, max_seq_length: int | None
+    folder: str,
+    task_name: str | None,
+    kind: str | None,
+    max_seq_length: int | None,
+    labels: Sequence[str],
 ) -> tuple[Task, _Predict]:
     """A task of a fine-tuned model, and its function from examples to predictions."""
     bundle = weights.read(folder)
@@ -167,8 +178,10 @@ def _open(
     task = tasks.load(description, bundle.config.max_seq_length)
     tokenizer = bundle.tokenizer()
     bundle.config.check_segments(tokenizer.types(task.segments), folder)
+    model = bundle.task_model([task])
+    task = ZeroShot.of(task, labels) if labels else task
     predictor = batches.make_logits_function(
-        objectives.make(bundle.task_model([task]), task, lambda: tokenizer),
+        objectives.make(model, task, lambda: tokenizer),
         tf.distribute.get_strategy(),
         progress=progress,
         at_once=1 if task.generation else max(1, cores() // engines.tensorflow_threads()),

@@ -13,6 +13,7 @@ import tensorflow as tf
 
 from pipelines.common.errors import InputError
 from pipelines.tokenizers import packing
+from pipelines.tokenizers.settings import Keep
 from pipelines.tokenizers.vocabulary import TokenizerSettings, Vocabulary
 
 # Ids int32, start and end byte offsets int64, each [batch, (pieces)].
@@ -174,6 +175,7 @@ class Tokenizer(tf.Module, abc.ABC):
         first: tf.Tensor | Sequence[str],
         second: tf.Tensor | Sequence[str] | None,
         max_seq_length: int,
+        keep: Keep = Keep.HEAD,
     ) -> tuple[packing.Packed, tf.Tensor]:
         """Tokenizes and packs texts, or pairs of texts; arguments as in `packing.pack`.
 
@@ -184,7 +186,7 @@ class Tokenizer(tf.Module, abc.ABC):
         ids_b = None if second is None else self.tokenize(second)
         lengths = ids.row_lengths() + (0 if ids_b is None else ids_b.row_lengths())
         lengths += self.overhead[ids_b is not None]
-        return packing.pack(self, ids, ids_b, max_seq_length), lengths
+        return packing.pack(self, ids, ids_b, max_seq_length, keep), lengths
 
     def decode(
         self,

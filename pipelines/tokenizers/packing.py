@@ -9,6 +9,8 @@ from typing import NamedTuple, Protocol
 
 import tensorflow as tf
 
+from pipelines.tokenizers.settings import Keep
+
 # The inputs of a model: ids, 1 for tokens and 0 for padding, segments.
 MODEL_INPUTS = ("input_word_ids", "input_mask", "input_type_ids")
 
@@ -45,6 +47,7 @@ def pack(
     first: tf.RaggedTensor,
     second: tf.RaggedTensor | None,
     max_seq_length: int | tf.Tensor,
+    keep: Keep = Keep.HEAD,
 ) -> Packed:
     """Joins segments and special tokens, and truncates sequences.
 
@@ -56,10 +59,18 @@ def pack(
       first: int32 [batch, (tokens)].
       second: int32 [batch, (tokens)]; None: single segments.
       max_seq_length: maximum length of a sequence, special tokens included.
+      keep: what is kept of single segments.
     """
     overhead = tokenizer.overhead[second is not None]
     framed = tokenizer.framed or second is not None
     budget = tf.cast(max_seq_length, tf.int64) - overhead
+    if keep != Keep.HEAD:
+        assert second is None
+        place = tf.ragged.range(first.row_lengths())
+        head = budget // 4 if keep == Keep.BOTH else tf.zeros_like(budget)
+        from_end = tf.gather(first.row_lengths(), place.value_rowids()) - place.flat_values
+        kept = (place.flat_values < head) | (from_end <= budget - head)
+        first = tf.ragged.boolean_mask(first, place.with_flat_values(kept))
     if second is None:
         size = tf.minimum(first.row_lengths(), budget)
         total = size + overhead

@@ -1,4 +1,4 @@
-"""Settings for learning a vocabulary."""
+"""Settings that flags name: of learning a vocabulary, and of cutting texts."""
 
 import dataclasses
 import enum
@@ -41,3 +41,14 @@ class LearningSettings(Settings):
     character_coverage: Annotated[float, Range(minimum=0, maximum=1)] = 1.0
     sample_megabytes: Count = 200
     seed: int = 12345
+
+
+class Keep(enum.StrEnum):
+    """What is kept of a text that is too long: its beginning, its end, or a quarter and the rest.
+
+    The last was best for reviews in Sun et al. 2019 (arXiv 1905.05583, section 5.3.1).
+    """
+
+    HEAD = "head"
+    TAIL = "tail"
+    BOTH = "both"

@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from bert_tf.tasks import plots, signatures
 from bert_tf.tasks.base import Batch, LabelScores, TaskFiles
+from bert_tf.tasks.classification import metrics
 from bert_tf.tasks.classification.texts import TextTask, show_texts
 from bert_tf.tasks.labels import LabelTask, check_case, check_labels, label_scores
 from bert_tf.tasks.reports import file_of
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 _THRESHOLD = 0.5  # of labels that are too rare in dev data to tune one
 _MIN_COUNT = 5  # of a label in dev data
 NO_LABEL = "(no label)"
+_METRICS = ("micro_f1", "macro_f1", "exact_match")
 
 
 class LabelProbabilities(NamedTuple):
@@ -43,14 +45,20 @@ class MultiLabel(LabelTask, TextTask):
     Attributes:
       thresholds: the probability from which on a text has a label, for each; tuned on dev data.
         Empty: 0.5.
+      metric: the main metric, by which weights and runs are chosen; empty: micro F1.
     """
 
     shape: ClassVar[str] = "multilabel"
     role: ClassVar[str] = "labels"
-    main_metric = "micro_f1"
-    described: ClassVar[tuple[str, ...]] = (*TextTask.described, "thresholds")
+    described: ClassVar[tuple[str, ...]] = (*TextTask.described, "thresholds", "metric")
 
     thresholds: tuple[float, ...] = ()
+    metric: str = ""
+
+    @property
+    def main_metric(self) -> str:
+        """The chosen metric, or micro F1."""
+        return self.metric or _METRICS[0]
 
     @property
     def limits(self) -> np.ndarray:
@@ -74,6 +82,8 @@ class MultiLabel(LabelTask, TextTask):
                 f"{file_of(examples[0].place)}: none of {len(examples):,} examples has a label; "
                 "name their column, or columns of 0 and 1, with --columns=labels=COLUMN."
             )
+        if self.metric:
+            metrics.check(self.metric, _METRICS, labels)
         found = np.array([counts[label] for label in labels])
         odds = found / np.maximum(len(examples) - found, 1)
         # The root: full weights make rare labels far too frequent.
@@ -152,11 +162,16 @@ class MultiLabel(LabelTask, TextTask):
         lacking = given.keys() - set(self.labels)
         extra = sum(given[label] for label in lacking)
         known = [lacking.isdisjoint(self.given(example)) for example in examples]
-        return {
-            "micro_f1": float(2 * hits / max(guesses.sum() + truth.sum() + extra, 1)),
-            "macro_f1": float(np.sum(f1) / (len(f1) + len(lacking))),
-            "exact_match": float(((truth == guesses).all(-1) & known).mean()),
-        }
+        values = (
+            float(2 * hits / max(guesses.sum() + truth.sum() + extra, 1)),
+            float(np.sum(f1) / (len(f1) + len(lacking))),
+            float(((truth == guesses).all(-1) & known).mean()),
+        )
+        found = dict(zip(_METRICS, values, strict=True))
+        main = self.main_metric
+        if main not in found:
+            found[main] = metrics.score(main, self, examples, predictions)
+        return {main: found[main], **found}
 
     def baseline(self, training: Examples, examples: Examples) -> list[LabelProbabilities]:
         """The most frequent label."""

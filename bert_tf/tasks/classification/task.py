@@ -8,20 +8,21 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 import sklearn.metrics
 import tensorflow as tf
+from absl import logging
 
 from bert_tf.tasks import reports, signatures
 from bert_tf.tasks.base import Batch
-from bert_tf.tasks.classification import bag_of_words
+from bert_tf.tasks.classification import bag_of_words, entailment, metrics
 from bert_tf.tasks.classification.texts import TextTask, glue_files, show_texts, text_files
 from bert_tf.tasks.labels import LabelTask, check_case, check_labels
-from bert_tf.tasks.signatures import (
-    Arrays,
-)
+from bert_tf.tasks.signatures import Arrays, ServedModel, Signature
 from pipelines.common.errors import InputError
 from pipelines.labelled import glue
 from pipelines.labelled.features import Features
 from pipelines.labelled.labels import check_single, without_undecided
 from pipelines.labelled.schema import TextExample
+
+_IMBALANCED = 0.8  # fraction of the most frequent label
 
 
 class ClassPrediction(NamedTuple):
@@ -40,19 +41,23 @@ class Classification(LabelTask, TextTask):
     """One of several labels.
 
     Attributes:
-      metric_names: metrics to report, of `_METRICS`; the first is the main one.
+      metric: the main metric, by which weights and runs are chosen; empty: the first of
+        `metric_names`.
+      metric_names: metrics to report, of `_METRICS`.
       submit_labels: whether a submission has the labels, and not their numbers.
     """
 
     shape: ClassVar[str] = "classification"
+    described: ClassVar[tuple[str, ...]] = (*TextTask.described, "metric")
 
+    metric: str = ""
     metric_names: tuple[str, ...] = ("accuracy", "macro_f1")
     submit_labels: bool = True
 
     @property
     def main_metric(self) -> str:
-        """The first of `metric_names`."""
-        return self.metric_names[0]
+        """The chosen metric, or the first of `metric_names`."""
+        return self.metric or self.metric_names[0]
 
     def given(self, example: TextExample) -> Sequence[str]:
         """The label."""
@@ -71,6 +76,15 @@ class Classification(LabelTask, TextTask):
                 f"{reports.file_of(examples[0].place)}: every example ({len(examples):,} in all) "
                 f"has the label {max(labels, key=lambda label: counts[label])!r}; there is nothing "
                 "to learn from one class."
+            )
+        usual = max(counts, key=lambda label: counts[label])
+        if self.metric:
+            metrics.check(self.metric, _METRICS.keys() - {"f1"}, labels)
+        elif self.main_metric == "accuracy" and counts[usual] > _IMBALANCED * len(examples):
+            logging.warning(
+                "%.0f %% of the examples are %r, so accuracy says little: --metric=macro_f1, or f1:"
+                "LABEL of the label that matters, chooses the weights and compares runs by it.",
+                *(100 * counts[usual] / len(examples), usual),
             )
         return dataclasses.replace(
             self,
@@ -98,6 +112,20 @@ class Classification(LabelTask, TextTask):
         """Negative log-likelihood of the labels."""
         return tf.nn.sparse_softmax_cross_entropy_with_logits(batch["labels"], logits)
 
+    @property
+    def entails(self) -> tuple[int, int] | None:
+        """The numbers of the labels of entailment and of its opposite, if that is the task."""
+        # In QNLI, "entailment" is an answer to a question.
+        known = self.pair is not False and self.kind != "qnli"
+        return entailment.numbers(self.labels) if known else None
+
+    def signatures(self, model: ServedModel) -> list[Signature]:
+        """As for all texts; a task of entailment has `<task>_zero_shot`, too."""
+        found = super().signatures(model)
+        if self.entails:
+            found.append(entailment.signature(self.name, *self.entails, self.max_seq_length, model))
+        return found
+
     def outputs(self, logits: Any) -> dict[str, Any]:
         """The most probable labels, and the probabilities of all."""
         return {
@@ -112,9 +140,14 @@ class Classification(LabelTask, TextTask):
         return [ClassPrediction(label.decode(), probabilities) for label, probabilities in rows]
 
     def metrics(self, examples: Examples, predictions: Predictions) -> dict[str, float]:
-        """The metrics in `metric_names`."""
+        """The main metric, and those in `metric_names`."""
         truth, guesses = self.pairs(examples, predictions)
-        return {name: float(_METRICS[name](truth, guesses, self)) for name in self.metric_names}
+        return {
+            name: float(_METRICS[name](truth, guesses, self))
+            if name in _METRICS
+            else metrics.score(name, self, examples, predictions)
+            for name in dict.fromkeys((self.main_metric, *self.metric_names))
+        }
 
     def baseline(self, training: Examples, examples: Examples) -> list[ClassPrediction]:
         """The most frequent label."""
@@ -162,13 +195,22 @@ def _order(label: str) -> tuple[int, int, str]:
 
 _METRICS: dict[str, Any] = {
     "accuracy": lambda truth, guesses, _: sklearn.metrics.accuracy_score(truth, guesses),
+    "balanced_accuracy": lambda truth, guesses, _: sklearn.metrics.recall_score(
+        truth, guesses, average="macro", labels=sorted(set(truth)), zero_division=0
+    ),
     "f1": lambda truth, guesses, task: sklearn.metrics.f1_score(
         truth, guesses, pos_label=task.labels[1], zero_division=0
     ),
     "macro_f1": lambda truth, guesses, _: sklearn.metrics.f1_score(
         truth, guesses, average="macro", zero_division=0
     ),
+    "weighted_f1": lambda truth, guesses, _: sklearn.metrics.f1_score(
+        truth, guesses, average="weighted", zero_division=0
+    ),
     "matthews": lambda truth, guesses, _: sklearn.metrics.matthews_corrcoef(truth, guesses),
+    "kappa": lambda truth, guesses, _: np.nan_to_num(
+        sklearn.metrics.cohen_kappa_score(truth, guesses)
+    ),
 }
 _GLUE_METRICS = {
     "ax": ("matthews", "accuracy"),

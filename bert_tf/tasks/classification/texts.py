@@ -27,6 +27,7 @@ from pipelines.labelled.schema import MultiLabelExample, TextExample, have_label
 from pipelines.labelled.source import Source
 from pipelines.tokenizers import packing
 from pipelines.tokenizers.base import Tokenizer
+from pipelines.tokenizers.settings import Keep
 
 _SAMPLE = ("A sentence to warm up with.", "Another one, a little longer than the first.")
 
@@ -41,18 +42,20 @@ class TextTask(SequencesTask):
     Attributes:
       windows: how many windows of a single text are read at most, if it is longer than
         `max_seq_length`; the logits of a text are the means of those of its windows.
+      keep: what is kept of a single text that is longer, with one window.
       pair: whether examples are pairs, found in the training data; None: unknown, of a model of
         another program.
       symmetric: whether it means nothing which text of a pair comes first.
       submission: names of GLUE's submission files, by split.
     """
 
-    described: ClassVar[tuple[str, ...]] = ("pair", "windows")
+    described: ClassVar[tuple[str, ...]] = ("pair", "windows", "keep")
     unknown_elsewhere: ClassVar[dict[str, Any]] = {"pair": None}
-    feature_fields: ClassVar[tuple[str, ...]] = ("windows",)
+    feature_fields: ClassVar[tuple[str, ...]] = ("windows", "keep")
     method: ClassVar[Method] = Method.CLASSIFY  # TensorFlow Serving's interface for tf.Examples
 
     windows: int = 1
+    keep: Keep = Keep.HEAD
     pair: bool | None = False
     symmetric: bool = False
     submission: tuple[tuple[str, str], ...] = ()
@@ -68,7 +71,17 @@ class TextTask(SequencesTask):
 
     def check(self, examples: Examples) -> None:
         """Checks that texts are single, or pairs, as the task has them."""
+        if self.windows > 1 and self.keep != Keep.HEAD:
+            raise InputError(
+                f"--keep={self.keep}: is for one window, and --windows={self.windows} read a text "
+                "from its beginning; give one of them."
+            )
         for example in examples:
+            if self.keep != Keep.HEAD and example.text_b is not None:
+                raise InputError(
+                    f"{example.place}: --keep={self.keep} is for single texts, and this is a pair; "
+                    "leave it out, or raise --max_seq_length."
+                )
             if self.windows > 1 and example.text_b is not None:
                 raise InputError(
                     f"{example.place}: --windows={self.windows} is for single texts, and this is a "
@@ -83,24 +96,24 @@ class TextTask(SequencesTask):
 
     def features(self, examples: Examples, tokenizer: Tokenizer) -> Features:
         """Packed single texts or pairs, and labels where known."""
-        first = [example.text_a for example in examples]
+        texts = [example.text_a for example in examples]
         pair = examples[0].text_b is not None
-        second = [example.text_b or "" for example in examples] if pair else None
         if self.windows > 1:
-            tokens = tokenizer.tokenize(first)
+            tokens = tokenizer.tokenize(texts)
             packed, row, cut = packing.cut_into_windows(
                 tokenizer, tokens, self.max_seq_length, self.windows
             )
             columns = self.sequence_columns(packed, np.bincount(row.numpy()))
         else:
-            packed, lengths = tokenizer.pack_texts(first, second, self.max_seq_length)
+            second = [example.text_b or "" for example in examples] if pair else None
+            packed, lengths = tokenizer.pack_texts(texts, second, self.max_seq_length, self.keep)
             columns = packed_columns(packed)
             cut = lengths > self.max_seq_length
         if have_labels(examples):
             columns["labels"] = self.label_column(examples)
         limit, remedy = (
             f"--max_seq_length={self.max_seq_length}",
-            "raise it" if pair else "see --windows",
+            "raise it" if pair else "see --windows and --keep",
         )
         if self.windows > 1:
             limit, remedy = f"{limit} and --windows={self.windows}", "raise them"
@@ -125,9 +138,9 @@ class TextTask(SequencesTask):
         return tf.math.divide_no_nan(tf.reduce_sum(windows * present, 1), tf.reduce_sum(present, 1))
 
     def describe(self) -> dict[str, Any]:
-        """As usual; `windows` if there are several."""
-        found = super().describe()
-        return {name: value for name, value in found.items() if (name, value) != ("windows", 1)}
+        """As usual, without what is as usual."""
+        usual = (("windows", 1), ("keep", Keep.HEAD), ("metric", ""))
+        return {name: x for name, x in super().describe().items() if (name, x) not in usual}
 
     def label_column(self, examples: Sequence[Any]) -> FeatureColumn:
         """The labels of examples as features."""
@@ -165,7 +178,9 @@ class TextTask(SequencesTask):
                 )
                 return Prepared(model.padded(packed), {"row": row, "batch": tokens[0].nrows()})
             second = tokens[1] if len(tokens) > 1 else None
-            packed = packing.pack(model.tokenizer, tokens[0], second, self.max_seq_length)
+            packed = packing.pack(
+                model.tokenizer, tokens[0], second, self.max_seq_length, self.keep
+            )
             return Prepared(model.padded(packed), {})
 
         def logits(results: Sequence[Any], state: Tensors) -> Any:
@@ -183,6 +198,7 @@ class TextTask(SequencesTask):
             return {"classes": tf.broadcast_to(labels, tf.shape(scores)), "scores": scores}
 
         sample = dict(zip(names, _SAMPLE, strict=False))
+        plain = self.windows == 1 and self.keep == Keep.HEAD
         return [
             Signature(
                 self.name,
@@ -191,7 +207,7 @@ class TextTask(SequencesTask):
                 pack,
                 model.logits,
                 finish,
-                plain=None if self.windows > 1 else PlainTexts(names, self.max_seq_length),
+                plain=PlainTexts(names, self.max_seq_length) if plain else None,
             ),
             model.ids_signature(self.name, finish, pair=len(names) > 1),
             Signature(

@@ -101,6 +101,7 @@ CASES = [
     _of_texts("mrpc", ["0", "1", "0", "1", "1"], pair=True, balanced=True),
     _of_texts("classification", ["yes", "no", "yes", "maybe", "no"], max_seq_length=9, windows=3),
     _of_texts("regression", ["0.5", "1", "2", "2.5", "3"], max_seq_length=9, windows=2),
+    _of_texts("classification", ["yes", "no", "yes", "maybe", "no"], max_seq_length=9, keep="both"),
     _of_labels(),
     _of_labels(pair=True, balanced=True, thresholds=(0.4, 0.5, 0.6)),
     _of_labels(only="good", max_seq_length=9, windows=2),

@@ -6,6 +6,7 @@ import pytest
 import tensorflow as tf
 
 from pipelines.tokenizers import packing
+from pipelines.tokenizers.settings import Keep
 from tests import tokenizers
 
 TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"t{i}" for i in range(40))]
@@ -53,6 +54,18 @@ def test_single_segments_are_cut_at_the_end(tokens):
     assert packed.type_ids.to_list() == [[0] * 5, [0] * 2]
     assert packing.pack_ids(tokens, [5, 6, 7, 8], None, 5) == ([2, 5, 6, 7, 3], [0] * 5)
     assert packing.pack_ids(tokens, [], None, 5) == ([2, 3], [0] * 2)
+
+
+@pytest.mark.parametrize(
+    ("keep", "kept"), [("head", range(10)), ("tail", range(30, 40)), ("both", [0, 1, *range(32, 40)])]
+)
+def test_of_long_texts_the_asked_for_part_is_kept(tokens, keep, kept):
+    texts = [range(5, 45), range(5, 15), range(5, 16), range(5, 7), []]
+    packed = packing.pack(tokens, ragged([list(text) for text in texts]), None, 12, Keep(keep))
+    found = [row[1:-1] for row in packed.word_ids.to_list()]
+    assert found[0] == [5 + index for index in kept]
+    assert found[1] == list(texts[1]) and found[3:] == [[5, 6], []]  # they fit
+    assert len(found[2]) == 10 and found[2] == sorted(found[2])  # one too many
 
 
 def windows_by_loops(size, capacity, stride):
