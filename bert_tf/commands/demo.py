@@ -37,4 +37,4 @@ def main(*, model: Path = "savedmodels/bert", port: Annotated[Port, Group.SERVER
             model = place
         # A demo starts at once: converting the model for another engine would take time.
         settings = ServerSettings(engine=EngineName.TENSORFLOW, threads=1)
-        run.serve(model, "bert", address, settings)
+        run.serve({"bert": model}, address, settings)

@@ -6,6 +6,7 @@ batches the requests of several clients. With --docker, TensorFlow Serving is us
   bert-tf serve --model=savedmodels/bert --grpc_port=8500 --rest_port=8501
   bert-tf serve --model=savedmodels/bert --engine=onnxruntime
   bert-tf serve --model=savedmodels/bert --docker
+  bert-tf serve --model=savedmodels/served    # several: served/topics/1, served/vectors/1, ...
 
 It listens on this machine only. Before you name another --host: our server authenticates clients
 with --token_file, and uses TLS with --certificate and --key; TensorFlow Serving has no
@@ -27,7 +28,7 @@ _DOCKER_SETTINGS = ("threads",)  # the others are those of our server
 def main(
     *,
     model: Path = "savedmodels/bert",
-    name: Annotated[str, Group.SERVER] = "bert",
+    name: Annotated[str | None, Group.SERVER] = None,
     host: Annotated[str, Group.SERVER] = "127.0.0.1",
     grpc_port: Annotated[Port, Group.SERVER] = 8500,
     rest_port: Annotated[Port, Group.SERVER] = 8501,
@@ -37,24 +38,29 @@ def main(
     """Serves as the flags say, until the process is stopped.
 
     Flags:
-      model: Folder with the versions of an export; the newest is served.
-      name: Name of the model on the server.
+      model: Folder with the versions of an export, the newest of which is served; or a folder of
+        such folders, all of which are served.
+      name: Name of the model on the server. Not given: bert; of several, the names of their
+        folders.
       host: Address to listen on: 127.0.0.1 for this machine only, 0.0.0.0 for all networks.
       grpc_port: Port for gRPC.
       rest_port: Port for REST and the page.
       docker: Serve with TensorFlow Serving in docker.
     """
-    if not name or "/" in name:
+    if name is not None and (not name or "/" in name):
         raise InputError(f"--name={name}: is a part of URLs; give a name without slashes.")
     if docker:
         from bert_tf.serving import docker as tensorflow_serving
 
         _check_docker()
-        tensorflow_serving.serve(model, name, host, grpc_port, rest_port, settings.threads)
+        tensorflow_serving.serve(
+            model, name or "bert", host, grpc_port, rest_port, settings.threads
+        )
     check_packages()
-    from bert_tf.serving.server import run
+    from bert_tf.serving.server import run, versions
 
-    run.serve(model, name, run.Address(host, rest_port, grpc_port), settings)
+    models = versions.models_in(model, name)
+    run.serve(models, run.Address(host, rest_port, grpc_port), settings)
 
 
 def _check_docker() -> None:

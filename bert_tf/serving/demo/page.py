@@ -1,7 +1,7 @@
 """The page of a server, to try its model by hand: one HTML text, made of an export's manifest."""
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from bert_tf import tasks
@@ -54,15 +54,17 @@ class SignatureForm:
     streams: bool = False
 
 
-def render(manifest: Mapping[str, Any], model_name: str) -> str:
+def render(manifest: Mapping[str, Any], model_name: str, models: Sequence[str] = ()) -> str:
     """The page. It sends requests to `v1/models/<model_name>`, next to its own address.
 
     Args:
       manifest: manifest of the export that the server has.
       model_name: the server's name for the model.
+      models: the names of its models, if it has several, whose pages are at `?model=<name>`.
     """
     values = {
         "model": model_name,
+        "models": models,
         "about": {name: manifest[name] for name in ("parameters", "encoders", "precision", "date")},
         "signatures": [dataclasses.asdict(form) for form in forms(manifest)],
     }

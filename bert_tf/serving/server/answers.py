@@ -32,7 +32,7 @@ _T = TypeVar("_T")
 # Texts of one request are padded to the longest: the padded batch may have so many times the bytes
 # of a request.
 _MAX_PADDING = 4
-_UNKNOWN = "unknown"  # the signature of a request before it is parsed
+_UNKNOWN = "unknown"  # model and signature of a request before it is parsed
 _BUCKETS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30)  # seconds
 
 
@@ -150,12 +150,12 @@ Receive = Callable[[], Awaitable[EncodedRequest]]
 
 
 class RunningRequest:
-    """A request that is being answered, with its times and, once it is known, its signature."""
+    """A request that is being answered, with its times and, once known, its model and signature."""
 
     def __init__(self, seconds: float):
         self.begin, self.seconds = time.monotonic(), seconds
         self.end = self.begin + seconds
-        self.signature, self.counted = _UNKNOWN, False
+        self.model, self.signature, self.counted = _UNKNOWN, _UNKNOWN, False
 
     def late(self) -> RefusalError:
         """The refusal at the end of its time."""
@@ -163,21 +163,21 @@ class RunningRequest:
 
 
 class Metrics:
-    """Counts of requests by signature, for Prometheus; `waiting` counts waiting sequences."""
+    """Counts of requests by model and signature, for Prometheus; `waiting` counts sequences."""
 
     def __init__(self, waiting: Callable[[], int]):
         self._registry = prometheus.CollectorRegistry()
         self.answered = prometheus.Histogram(
             "bert_tf_request_seconds",
             "Time of requests that were answered.",
-            ["signature"],
+            ["model", "signature"],
             buckets=_BUCKETS,
             registry=self._registry,
         )
         self.refused = prometheus.Counter(
             "bert_tf_refused_requests",
             "Requests that were not answered, by the reason.",
-            ["signature", "reason"],
+            ["model", "signature", "reason"],
             registry=self._registry,
         )
         prometheus.Gauge(
@@ -192,10 +192,10 @@ class Metrics:
 
 
 class Answerer:
-    """Answers requests with the versions of one model."""
+    """Answers requests with the versions of models, by the names of these."""
 
-    def __init__(self, name: str, versions: Versions, limits: RequestLimits, metrics: Metrics):
-        self.name, self.versions, self.limits, self.metrics = name, versions, limits, metrics
+    def __init__(self, models: Mapping[str, Versions], limits: RequestLimits, metrics: Metrics):
+        self.models, self.limits, self.metrics = models, limits, metrics
         # One for each request, as each waits for its sequences.
         self._threads = ThreadPoolExecutor(limits.requests, "request")
         # A request has a place until its answer was sent, and a thread until it was computed: one
@@ -205,12 +205,19 @@ class Answerer:
         # Bounds the memory of parsed requests, and how many threads compete with the event loop.
         self._conversions = threading.BoundedSemaphore(cores())
 
-    def check_name(self, model: str) -> None:
-        """Raises RefusalError if a model is not this one."""
-        if model != self.name:
+    @property
+    def ready(self) -> bool:
+        """Whether each model has a version that is available."""
+        return all(versions.ready for versions in self.models.values())
+
+    def versions(self, model: str) -> Versions:
+        """The versions of a model; raises RefusalError if there is none of this name."""
+        if model not in self.models:
+            known = ", ".join(map(repr, self.models))
             raise RefusalError(
-                Fault.NOT_FOUND, f"Unknown model {model!r}; this server has {self.name!r}."
+                Fault.NOT_FOUND, f"Unknown model {model!r}; this server has {known}."
             )
+        return self.models[model]
 
     def take_place(self, admitted: bool) -> Callable[[], None]:
         """Takes a place for a request; returns what gives it back when the answer was sent.
@@ -310,9 +317,11 @@ class Answerer:
             return
         job.counted = True
         if refusal is None:
-            self.metrics.answered.labels(job.signature).observe(time.monotonic() - job.begin)
+            seconds = time.monotonic() - job.begin
+            self.metrics.answered.labels(job.model, job.signature).observe(seconds)
         else:
-            self.metrics.refused.labels(job.signature, refusal.fault.name.lower()).inc()
+            reason = refusal.fault.name.lower()
+            self.metrics.refused.labels(job.model, job.signature, reason).inc()
 
     def _compute(self, job: RunningRequest, request: EncodedRequest) -> bytes:
         with self.addressed(job, request) as (version, predictor, inputs):
@@ -333,9 +342,10 @@ class Answerer:
         with contextlib.ExitStack() as using:
             with self._converting(job):
                 spec = request.parse()
-                self.check_name(spec.model)
+                versions = self.versions(spec.model)
                 # Chosen once: a newer version may become available at any moment.
-                version, predictor = using.enter_context(self.versions.use(spec.version))
+                version, predictor = using.enter_context(versions.use(spec.version))
+                job.model = spec.model
                 job.signature = signature_of(predictor, spec)
                 signature = predictor.manifest["signatures"][job.signature]
                 inputs = request.inputs(list(signature["inputs"]))
@@ -356,7 +366,8 @@ class Answerer:
     def close(self) -> None:
         """Waits until all requests are answered."""
         self._threads.shutdown()
-        self.versions.close()
+        for versions in self.models.values():
+            versions.close()
 
 
 def _take(places: threading.BoundedSemaphore) -> None:

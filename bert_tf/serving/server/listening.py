@@ -12,13 +12,14 @@ import math
 import os
 import resource
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import grpc
 import h11
 import uvicorn
 from absl import logging
+from starlette.middleware.cors import CORSMiddleware
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from bert_tf.serving.credentials import Identity
@@ -84,10 +85,21 @@ class RestServer(uvicorn.Server):
     descriptors. `end` stops it: uvicorn's own signal handlers would end the process.
     """
 
-    def __init__(self, answerer: Answerer, host: str, port: int, identity: Identity):
+    def __init__(
+        self,
+        answerer: Answerer,
+        host: str,
+        port: int,
+        identity: Identity,
+        origins: Sequence[str] = (),
+    ):
         certificate, key = identity.files or (None, None)
+        app: Any = rest.RestInterface(answerer, identity, host, origins)
+        if origins:  # answers, refusals too, tell a browser that these may read them
+            allowed = ("Authorization", "Content-Type")
+            app = CORSMiddleware(app, origins, allow_methods=("GET", "POST"), allow_headers=allowed)
         config = uvicorn.Config(
-            rest.RestInterface(answerer, identity, host),
+            app,
             host=host,
             port=port,
             h11_max_incomplete_event_size=_MAX_HEADERS,

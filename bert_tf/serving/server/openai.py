@@ -2,8 +2,8 @@
 
 import abc
 import base64
-from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any, ClassVar, Generic, Literal, Protocol, TypeVar
 
 import msgspec
 import numpy as np
@@ -19,7 +19,15 @@ from bert_tf.tasks import signatures
 # The output with the vectors, by the signatures that have it, the best first.
 _OUTPUTS = ("embedding", "mean_output")
 
-BodyT = TypeVar("BodyT")
+FindModel = Callable[[str], tuple[str, Manifest]]
+
+
+class _NamesModel(Protocol):
+    @property
+    def model(self) -> str: ...
+
+
+BodyT = TypeVar("BodyT", bound=_NamesModel)
 
 
 class _Body(msgspec.Struct, forbid_unknown_fields=True):
@@ -34,27 +42,29 @@ class _Body(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class NamedModelRequest(EncodedRequest, Generic[BodyT]):
-    """A request in JSON that may name the model in its body: any name means the only one there is.
+    """A request in JSON that names the model in its body: of a single model, by any name.
 
     Args:
       encoded: JSON.
       limits: those of the server.
-      manifest: of the newest version, which answers: a newer one, if that has come until then.
-      name: of the model.
+      find: finds the model for the name in the body: its own name, and the manifest of its newest
+        version, which answers: a newer one, if that has come until then.
 
     Attributes:
       body_type: the type of the body.
       body: what the client sent.
+      name, manifest: those of the model.
     """
 
     body_type: ClassVar[type]
 
-    def __init__(self, encoded: bytes, limits: RequestLimits, manifest: Manifest, name: str):
+    def __init__(self, encoded: bytes, limits: RequestLimits, find: FindModel):
         super().__init__(encoded, limits)
-        self.manifest, self.name = manifest, name
+        self._find = find
 
     def parse(self) -> ModelSpec:
         self.body: BodyT = rest_values.decoded(self.take(), self.body_type)
+        self.name, self.manifest = self._find(self.body.model)
         return ModelSpec(self.name, signature=self.choose())
 
     @abc.abstractmethod

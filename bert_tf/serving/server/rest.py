@@ -97,8 +97,11 @@ class RestInterface:
     is open to everybody, and needs no place among the requests.
     """
 
-    def __init__(self, answerer: Answerer, identity: Identity, host: str):
+    def __init__(
+        self, answerer: Answerer, identity: Identity, host: str, origins: Sequence[str] = ()
+    ):
         self._answerer, self._identity, self._names = answerer, identity, _local_names(host)
+        self._origins = frozenset(origins)
         routes = [
             Route(_PAGE, self._page),
             Route(_HEALTH, self._health),
@@ -130,7 +133,7 @@ class RestInterface:
         headers, path = Headers(scope=scope), scope["path"]
         given, admits = headers.get("authorization", ""), self._identity.admits
         try:
-            _check_site(self._names, scope["method"], headers)
+            _check_site(self._names, self._origins, scope["method"], headers)
             if path == _HEALTH:
                 return await self._app(scope, receive, send)
             # For the page, a browser asks its user for the token.
@@ -154,9 +157,14 @@ class RestInterface:
 
     async def _answer_named(self, kind: type[NamedModelRequest[Any]], request: Request) -> Response:
         """Answers a request that names the model in its body."""
-        limits, name = self._answerer.limits, self._answerer.name
-        receive = self._receiver(request, lambda body: kind(body, limits, self._manifest, name))
-        return await self._answered(receive)
+
+        def find(model: str) -> tuple[str, Manifest]:
+            models = self._answerer.models
+            name = next(iter(models)) if len(models) == 1 else model
+            return name, self._manifest(name)
+
+        limits = self._answerer.limits
+        return await self._answered(self._receiver(request, lambda b: kind(b, limits, find)))
 
     async def _answered(self, receive: Receive) -> Response:
         return Response(await self._answerer.answer(receive), media_type=_JSON_TYPE)
@@ -169,7 +177,7 @@ class RestInterface:
     def _of_model(self, request: Request, method: Method) -> _Make:
         """Makes requests to the model in a path."""
         spec = _spec(request, method)
-        self._answerer.check_name(spec.model)
+        self._answerer.versions(spec.model)  # before the body is read
         return lambda body: _RestRequest(spec, body, self._answerer.limits)
 
     def _receiver(self, request: Request, make: _Make) -> Receive:
@@ -198,33 +206,35 @@ class RestInterface:
             raise RefusalError(Fault.INVALID, f"Ask for {method} by POST.")
         spec = _spec(request)
         found = _as_json(rpc.status(self._answerer, spec))
-        if spec.version is None and self._answerer.versions.ready:
-            found |= self._entry()  # where clients of OpenAI look for it
+        if spec.version is None and self._answerer.versions(spec.model).ready:
+            found |= self._entry(spec.model)  # where clients of OpenAI look for it
         return _json_response(found)
 
     async def _metadata(self, request: Request) -> Response:
         return _json_response(_as_json(rpc.metadata(self._answerer, _spec(request))))
 
-    @property
-    def _manifest(self) -> Manifest:
-        """The manifest of the newest version."""
-        with self._answerer.versions.use(None) as (_, predictor):
+    def _manifest(self, model: str) -> Manifest:
+        """The manifest of the newest version of a model."""
+        with self._answerer.versions(model).use(None) as (_, predictor):
             return predictor.manifest
 
     async def _page(self, request: Request) -> Response:
-        return HTMLResponse(page.render(self._manifest, self._answerer.name))
+        models = list(self._answerer.models)
+        chosen = request.query_params.get("model", models[0])
+        return HTMLResponse(page.render(self._manifest(chosen), chosen, models))
 
     async def _health(self, request: Request) -> Response:
-        ready = self._answerer.versions.ready
+        ready = self._answerer.ready
         return PlainTextResponse("ok" if ready else "loading", 200 if ready else 503)
 
     async def _models(self, request: Request) -> Response:
-        return JSONResponse({"object": "list", "data": [self._entry()]})
+        found = [self._entry(name) for name, each in self._answerer.models.items() if each.ready]
+        return JSONResponse({"object": "list", "data": found})
 
-    def _entry(self) -> dict[str, Any]:
-        """The model, as clients of OpenAI list it."""
-        made = datetime.datetime.fromisoformat(f"{self._manifest['date']}T00Z")
-        entry = {"id": self._answerer.name, "object": "model", "created": int(made.timestamp())}
+    def _entry(self, model: str) -> dict[str, Any]:
+        """A model, as clients of OpenAI list it."""
+        made = datetime.datetime.fromisoformat(f"{self._manifest(model)['date']}T00Z")
+        entry = {"id": model, "object": "model", "created": int(made.timestamp())}
         return entry | {"owned_by": "bert-tf"}
 
     async def _metrics(self, request: Request) -> Response:
@@ -279,7 +289,9 @@ async def _gone(request: Request, error: Any) -> Response:
     return Response()  # which nobody receives
 
 
-def _check_site(names: frozenset[str], method: str, headers: Mapping[str, str]) -> None:
+def _check_site(
+    names: frozenset[str], origins: frozenset[str], method: str, headers: Mapping[str, str]
+) -> None:
     """Refuses a request that another website makes a browser send.
 
     A browser sends requests wherever a website tells it to, with the rights of its user: to a
@@ -288,6 +300,7 @@ def _check_site(names: frozenset[str], method: str, headers: Mapping[str, str]) 
 
     Args:
       names: of this machine; empty: any.
+      origins: websites whose pages may use the server.
       method: of HTTP.
       headers: by lower-case names.
 
@@ -304,7 +317,7 @@ def _check_site(names: frozenset[str], method: str, headers: Mapping[str, str]) 
             "the Host.",
         )
     allowed = (f"http://{host.lower()}", f"https://{host.lower()}") if host else ()
-    if origin is not None and origin.lower() not in allowed:
+    if origin is not None and origin.lower() not in (*allowed, *origins):
         raise RefusalError(Fault.FORBIDDEN, f"Pages of {origin!r} may not use this server.")
     by_browser = origin is not None or "sec-fetch-site" in headers
     kind = headers.get("content-type", "").partition(";")[0].strip().lower()

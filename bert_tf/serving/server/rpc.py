@@ -196,8 +196,8 @@ def _spec(spec: Any, method: Method) -> ModelSpec:
 
 def status(answerer: Answerer, spec: ModelSpec) -> GetModelStatusResponse:
     """The states of the versions, or of one."""
-    answerer.check_name(spec.model)
-    versions = [v for v in answerer.versions.known if spec.version in (None, v.number)]
+    known = answerer.versions(spec.model).known
+    versions = [version for version in known if spec.version in (None, version.number)]
     if not versions:
         raise RefusalError(Fault.NOT_FOUND, f"There is no version {spec.version}.")
     response = GetModelStatusResponse()
@@ -212,11 +212,10 @@ def status(answerer: Answerer, spec: ModelSpec) -> GetModelStatusResponse:
 
 def metadata(answerer: Answerer, spec: ModelSpec) -> GetModelMetadataResponse:
     """The signatures of a version."""
-    answerer.check_name(spec.model)
     response = GetModelMetadataResponse()
     found = SignatureDefMap()
-    with answerer.versions.use(spec.version) as (version, predictor):
-        response.model_spec.name = answerer.name
+    with answerer.versions(spec.model).use(spec.version) as (version, predictor):
+        response.model_spec.name = spec.model
         response.model_spec.version.value = version
         signatures: dict[str, Any] = dict(predictor.manifest["signatures"])
     signatures["serving_default"] = next(iter(signatures.values()))

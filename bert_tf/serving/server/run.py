@@ -6,6 +6,7 @@ import functools
 import gc
 import signal
 import threading
+from collections.abc import Collection, Mapping, Sequence
 
 import tensorflow as tf
 from absl import logging
@@ -62,12 +63,11 @@ class Address:
         return f"[{self.host}]:{port}" if ":" in self.host else f"{self.host}:{port}"
 
 
-def serve(folder: str, name: str, address: Address, settings: ServerSettings) -> None:
-    """Serves a folder of versions until a signal arrives, and answers the current requests.
+def serve(models: Mapping[str, str], address: Address, settings: ServerSettings) -> None:
+    """Serves folders of versions until a signal arrives, and answers the current requests.
 
     Args:
-      folder: of the versions.
-      name: of the model on the server.
+      models: the folder of the versions of each model, by its name on the server.
       address: to listen on.
       settings: all others.
 
@@ -76,26 +76,36 @@ def serve(folder: str, name: str, address: Address, settings: ServerSettings) ->
     """
     address.check()
     identity = Identity.of_files(settings.token_file, settings.certificate, settings.key)
-    newest = newest_complete(folder)
     precision = Precision(settings.precision) if settings.precision else None
-    plan = selection.choose(newest, settings.engine, settings.threads, precision)
+    newest = {name: newest_complete(folder) for name, folder in models.items()}
+    plans = {
+        name: selection.choose(path, settings.engine, settings.threads, precision)
+        for name, path in newest.items()
+    }
     # The first computation of a process sets the number of threads for all others.
-    tf.config.threading.set_intra_op_parallelism_threads(plan.tensorflow_threads)
-    print(f"computes with {plan}", flush=True)
-    load = functools.partial(_load, plan=plan, precision=precision, settings=settings)
-    versions = Versions(folder, settings.versions, load)
+    threads = max(plan.tensorflow_threads for plan in plans.values())
+    tf.config.threading.set_intra_op_parallelism_threads(threads)
+    versions = {}
+    for name, plan in plans.items():
+        print(f"{name} is computed with {plan}", flush=True)
+        load = functools.partial(_load, plan=plan, precision=precision, settings=settings)
+        versions[name] = Versions(models[name], settings.versions, load)
+    known = versions.values()
     # The last reference to a version's predictor may go at any time.
-    metrics = Metrics(lambda: sum(p.waiting for v in versions.known if (p := v.predictor)))
+    metrics = Metrics(
+        lambda: sum(p.waiting for each in known for v in each.known if (p := v.predictor))
+    )
     limits = RequestLimits(
         settings.max_rows, settings.max_bytes, settings.max_requests, settings.timeout
     )
-    answerer = Answerer(name, versions, limits, metrics)
+    answerer = Answerer(versions, limits, metrics)
     gc.set_threshold(_COLLECT_AFTER)
     ended = threading.Event()
-    watch = threading.Thread(target=_watch, args=(versions, settings.poll_seconds, ended))
+    watch = threading.Thread(target=_watch, args=(known, settings.poll_seconds, ended))
     watch.start()
     try:
-        asyncio.run(_listen(answerer, address, identity))
+        origins = [origin.lower() for origin in settings.allow_origin or ()]
+        asyncio.run(_listen(answerer, address, identity, origins))
     finally:
         ended.set()
         stopping.end_at_once()  # at a second signal: a version may be loading for minutes
@@ -137,21 +147,24 @@ def _warm_up(predictor: Predictor, folder: str) -> None:
         raise InputError(f"{folder}/{warmup.FILE}: {error}") from error
 
 
-def _watch(versions: Versions, seconds: float, ended: threading.Event) -> None:
-    reported = ""
+def _watch(models: Collection[Versions], seconds: float, ended: threading.Event) -> None:
+    reported = dict.fromkeys(models, "")
     while not ended.is_set():
-        reason = ""
-        try:
-            versions.refresh()
-        except Exception as error:  # a missing disk may come back
-            reason = f"{type(error).__name__}: {error}"
-            if reason != reported:
-                logging.exception("the check for new versions failed; it is tried again.")
-        reported = reason
+        for versions in models:
+            reason = ""
+            try:
+                versions.refresh()
+            except Exception as error:  # a missing disk may come back
+                reason = f"{type(error).__name__}: {error}"
+                if reason != reported[versions]:
+                    logging.exception("the check for new versions failed; it is tried again.")
+            reported[versions] = reason
         ended.wait(seconds)
 
 
-async def _listen(answerer: Answerer, address: Address, identity: Identity) -> None:
+async def _listen(
+    answerer: Answerer, address: Address, identity: Identity, origins: Sequence[str]
+) -> None:
     remote = None
     if address.grpc_port is not None:
         remote = await listening.grpc_server(answerer, address.of(address.grpc_port), identity)
@@ -159,7 +172,7 @@ async def _listen(answerer: Answerer, address: Address, identity: Identity) -> N
     remotely = f"gRPC on {address.of(address.grpc_port)}, " if address.grpc_port else ""
     place = f"{scheme}://{address.of(address.rest_port)}"
     print(f"{remotely}REST and a page on {place}; Ctrl-C stops it.", flush=True)
-    server = listening.RestServer(answerer, address.host, address.rest_port, identity)
+    server = listening.RestServer(answerer, address.host, address.rest_port, identity, origins)
     stops = list[asyncio.Future[None]]()
 
     def end() -> None:

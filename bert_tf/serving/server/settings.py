@@ -1,6 +1,7 @@
 """Settings of a server."""
 
 import dataclasses
+import re
 from typing import Annotated
 
 from bert_tf.serving.plan import AUTO, MAX_TOKENS, EngineName, Precision
@@ -42,6 +43,8 @@ class ServerSettings(Settings):
       key: File of its private key (PEM). Not given: no TLS.
       token_file: File with a token; clients must send it as `Authorization: Bearer TOKEN`. Not
         given: no token is required.
+      allow_origin: Websites whose pages may send requests, such as https://example.org. Not given:
+        only the page of the server itself.
     """
 
     group = Group.SERVER
@@ -59,9 +62,16 @@ class ServerSettings(Settings):
     certificate: str | None = None
     key: str | None = None
     token_file: str | None = None
+    allow_origin: list | None = None
 
     def check(self) -> None:
         """Raises InputError if a value is invalid."""
         super().check()
         if (self.certificate is None) != (self.key is None):
             raise InputError("--certificate and --key: TLS needs both.")
+        for origin in self.allow_origin or ():
+            if not re.fullmatch(r"https?://[^/\s*]+", origin):
+                raise InputError(
+                    f"--allow_origin={origin}: give scheme, host and port of a website, such as "
+                    "https://example.org or http://localhost:3000."
+                )

@@ -61,6 +61,30 @@ def newest_complete(folder: str) -> str:
     raise errors[0]
 
 
+def models_in(folder: str, name: str | None) -> dict[str, str]:
+    """The folders of versions in a folder, by the names of models: itself, or those that it has.
+
+    Args:
+      folder: of the versions of one export, or of such folders, whose names are those of models.
+      name: of the model, if it is one; None: "bert".
+
+    Raises:
+      InputError: there is no export, or there are several and a name.
+    """
+    parts = files.names_in(folder) if files.gfile.isdir(folder) else []
+    several = {part: f"{folder}/{part}" for part in parts if not part.isdecimal()}
+    several = {part: path for part, path in several.items() if saved_model.find(path)}
+    if saved_model.find(folder) or not several:
+        saved_model.newest(folder)  # raises if there is none
+        return {name or "bert": folder}
+    if name:
+        raise InputError(
+            f"--name={name}: names one model, and {folder} has {', '.join(several)}; they have the "
+            "names of their folders."
+        )
+    return several
+
+
 class Versions:
     """Loads the newest complete versions, and unloads others after their last answer.
 

@@ -75,7 +75,7 @@ def test_a_default_prompt_is_part_of_the_signature(sentence_model, tmp_path):
             json.dumps({"input": TEXTS[:2], **body}).encode(),
             RequestLimits(8, 1000, 1, 1),
         )
-        request = EmbeddingsRequest(encoded, limits, manifest, "bert")
+        request = EmbeddingsRequest(encoded, limits, lambda _: ("bert", manifest))
         return request.parse().signature, request.inputs(["text"])["text"]
 
     assert parsed() == ("embedding", TEXTS[:2])

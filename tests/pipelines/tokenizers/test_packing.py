@@ -57,7 +57,8 @@ def test_single_segments_are_cut_at_the_end(tokens):
 
 
 @pytest.mark.parametrize(
-    ("keep", "kept"), [("head", range(10)), ("tail", range(30, 40)), ("both", [0, 1, *range(32, 40)])]
+    ("keep", "kept"),
+    [("head", range(10)), ("tail", range(30, 40)), ("both", [0, 1, *range(32, 40)])],
 )
 def test_of_long_texts_the_asked_for_part_is_kept(tokens, keep, kept):
     texts = [range(5, 45), range(5, 15), range(5, 16), range(5, 7), []]

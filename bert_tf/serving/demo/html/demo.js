@@ -1,8 +1,9 @@
 /* The demo page of a server. */
 
 function main() {
-  const { model, about, signatures } = VALUES;
+  const { model, models, about, signatures } = VALUES;
   const server = new Server(model);
+  if (models.length > 1) showModels(models, model);
   find("model").textContent = model;
   find("about").textContent = `${whole(about.parameters)} parameters in ${about.precision}, ` +
     `${about.encoders === 1 ? "one encoder" : `${whole(about.encoders)} encoders`}, exported on ${about.date}`;
@@ -10,6 +11,15 @@ function main() {
   showState(server);
   if (!signatures.length) throw new Error("the export has no signature that takes text");
   showSignatures(signatures.map((form, number) => new Panel(form, `panel-${number}`, server)));
+}
+
+/* Links to the pages of all models of the server. */
+function showModels(models, shown) {
+  const links = models.map((name) => make("a", {
+    href: `?model=${encodeURIComponent(name)}`, ...(name === shown ? { "aria-current": "page" } : {}),
+  }, make("bdi", {}, name)));
+  find("models").append(...links);
+  find("models").hidden = false;
 }
 
 /* Shows the versions of the server. Missing tokens and servers are reported with the first request. */

@@ -126,7 +126,7 @@ def main():
     if options.descriptors:
         resource.setrlimit(resource.RLIMIT_NOFILE, (options.descriptors,) * 2)
     limits = RequestLimits(1024, 4 << 20, options.requests, options.seconds)
-    answerer = Answerer("bert", _Versions(), limits, Metrics(lambda: 0))
+    answerer = Answerer({"bert": _Versions()}, limits, Metrics(lambda: 0))
     asyncio.run(_serve(options, answerer))
 
 

@@ -65,14 +65,14 @@ class _Request(EncodedRequest):
 
 def _add(answerer, number, predictor):
     version = Version(number, VersionState.AVAILABLE, predictor=predictor)
-    answerer.versions._known[number] = version
+    answerer.models["bert"]._known[number] = version
 
 
 @pytest.fixture
 def answerer(tmp_path):
     """Answers one request at a time, with version 1."""
     versions = Versions(str(tmp_path), 1, None)
-    answerer = Answerer("bert", versions, RequestLimits(8, 1000, 1, 1.0), Metrics(lambda: 0))
+    answerer = Answerer({"bert": versions}, RequestLimits(8, 1000, 1, 1.0), Metrics(lambda: 0))
     _add(answerer, 1, _Predictor("first"))
     yield answerer
     answerer.close()
@@ -180,7 +180,7 @@ class _Embedder(_Predictor):
 def test_a_model_named_in_a_body_may_be_replaced(answerer, moment):
     def replaced():
         _add(answerer, 2, _Embedder("text"))
-        answerer.versions._known[1].state = VersionState.END
+        answerer.models["bert"]._known[1].state = VersionState.END
 
     class Replaced(_Embedder):
         @property
@@ -190,7 +190,7 @@ def test_a_model_named_in_a_body_may_be_replaced(answerer, moment):
 
     arrives = moment == "before the body arrives"
     if not arrives:
-        answerer.versions._known[1].predictor = Replaced("text")
+        answerer.models["bert"]._known[1].predictor = Replaced("text")
     app = rest.RestInterface(answerer, Identity(), "127.0.0.1")
     body = b'{"model": "bert", "input": "x"}'
     meanwhile = replaced if arrives else lambda: None

@@ -64,7 +64,9 @@ def _vectors(**task):
     signature = {"inputs": {"text": 0}, "outputs": {"embedding": 0}}
     manifest = {"models": [{"tasks": [task]}], "signatures": {"vector": signature}}
     limits = RequestLimits(8, 1000, 1, 1.0)
-    request = EmbeddingsRequest(b'{"input": "x", "dimensions": 2}', limits, manifest, "bert")
+    request = EmbeddingsRequest(
+        b'{"input": "x", "dimensions": 2}', limits, lambda _: ("bert", manifest)
+    )
     assert request.parse().signature == "vector"
     outputs = {"embedding": np.array([[3, 4, 5]], np.float32)}
     encoded = request.encode(ModelResponse(1, "vector", outputs, 7))
@@ -84,7 +86,7 @@ def test_scores_of_one_label_pass_one_activation(activation, scale):
     signature = {"inputs": {"text_a": 0, "text_b": 0}, "outputs": {"score": 0}}
     manifest = {"models": [{"tasks": [task]}], "signatures": {"rank": signature}}
     body = b'{"query": "x", "documents": ["a", "b", "c", "d"]}'
-    request = RerankRequest(body, RequestLimits(8, 1000, 1, 1.0), manifest, "bert")
+    request = RerankRequest(body, RequestLimits(8, 1000, 1, 1.0), lambda _: ("bert", manifest))
     assert request.parse().signature == "rank"
     logits = np.array([-11.5, 20.25, -11.0, 20.5], np.float32)  # negative ones do not tie
     found = json.loads(request.encode(ModelResponse(1, "rank", {"score": logits}, 7)))

@@ -139,7 +139,7 @@ def test_what_is_told_of_the_model(served):
     assert signatures["serving_default"]["method_name"].endswith("predict")
     served.get("/v1/models/bert:predict", b'{"signature_name": "mood", "instances": ["x"]}')
     _, text = served.get("/metrics")
-    assert 'bert_tf_request_seconds_count{signature="mood"}' in text
+    assert 'bert_tf_request_seconds_count{model="bert",signature="mood"}' in text
     status, text = served.get("/")
     assert status == 200 and "<title>" in text and "fill_mask" in text
 

@@ -46,7 +46,7 @@ class _Predictor:
 def answerer(tmp_path):
     versions = Versions(str(tmp_path), 1, None)
     versions._known[1] = Version(1, VersionState.AVAILABLE, predictor=_Predictor())
-    found = Answerer("bert", versions, RequestLimits(8, 1000, 4, 0.2), Metrics(lambda: 0))
+    found = Answerer({"bert": versions}, RequestLimits(8, 1000, 4, 0.2), Metrics(lambda: 0))
     yield found
     found.close()
 
@@ -63,7 +63,7 @@ def _stream(answerer, text, **changes):
 
 def test_parts_arrive_as_events(answerer):
     assert _stream(answerer, ["abé"]) == [{"text": "a"}, {"text": "b"}, {"text": "é"}]
-    assert 'bert_tf_request_seconds_count{signature="generate"} 1.0' in (
+    assert 'bert_tf_request_seconds_count{model="bert",signature="generate"} 1.0' in (
         answerer.metrics.text().decode()
     )
 
