@@ -52,5 +52,5 @@ def ranks(task: Mapping[str, Any] | None) -> bool:
     """Whether the answers of a task, given by its description, have an order."""
     if not task:
         return False
-    two_labels = task["shape"] == "classification" and len(task["labels"]) == 2
-    return task["shape"] in ("regression", "choice") or two_labels
+    labels = {"classification": 2, "regression": 0, "choice": 0}.get(task["shape"])
+    return labels == len(task["labels"])

@@ -34,6 +34,10 @@ SHAPES.regression = {
   about: (form) => `A score${form.bounds ? ` from ${form.bounds.join(" to ")}` : ""}. ${cut(form)}`,
   fields: textFields,
   show({ outputs, form, panel }) {
+    if (form.labels.length) {
+      const each = form.labels.map((name, number) => `${name} ${short(outputs.scores[0][number])}`);
+      return { said: headline(each.join(", ")), shown: [] };
+    }
     const score = outputs.score[0];
     const scores = (panel.scores ??= []); // earlier ones too
     scores.push(score);

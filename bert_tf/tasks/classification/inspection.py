@@ -38,10 +38,11 @@ def inspect(
     if task.head.both_orders:
         notes = ("The answer is of both orders of the texts; this is one of them.", *notes)
     if isinstance(task, Regression):
-        (score,) = task.predict([example], reading.features, logits)
-        target = Target("score", lambda logits: logits[:, 0])
+        (scores,) = task.predict([example], reading.features, logits)
+        answer = ", ".join(f"{score:.3f}" for score in np.atleast_1d(scores))
+        targets = tuple(_target(task, number) for number in range(task.units))
         return InspectedAnswer(
-            sequence, tuple(texts), f"{score:.3f}", (), (target,), "the score", notes=notes
+            sequence, tuple(texts), answer, (), targets, "the score", notes=notes
         )
     predictions: Any = task.predict([example], reading.features, logits)
     (found,) = predictions
@@ -58,7 +59,8 @@ def inspect(
     )
 
 
-def _target(task: Classification | MultiLabel, label: int) -> Target:
-    if isinstance(task, MultiLabel):
-        return Target(task.labels[label], lambda logits: logits[:, label])
-    return Target(task.labels[label], lambda logits: inspection.log_odds(logits, label))
+def _target(task: Classification | MultiLabel | Regression, number: int) -> Target:
+    if isinstance(task, Classification):
+        return Target(task.labels[number], lambda logits: inspection.log_odds(logits, number))
+    name = task.labels[number] if task.labels else "score"
+    return Target(name, lambda logits: logits[:, number])

@@ -141,16 +141,13 @@ def read_task(
         shape = "multilabel"
     elif shape == "classification" and (units == 1 or problem == "regression"):
         shape = "regression"
-    if shape == "regression" and units > 1:
-        raise InputError(
-            f"{path}/{CONFIG}: problem_type is {problem!r} with {units} labels; regression has one."
-        )
     labelled = isinstance(tasks.make(tasks.shapes()[shape].default_kind), LabelTask)
+    labelled |= shape == "regression" and units > 1
     labels = _labels(values, units, path) if labelled else []
     name = str(values.get("finetuning_task") or shape)
     name = name if own.TASK_NAME.fullmatch(name) else shape
     found: dict[str, Any] = {"name": name, "shape": shape, "labels": labels}
-    if shape == "regression":
+    if shape == "regression" and units == 1:
         found |= _reranker(values, path)
     if shape != "span":  # whose windows do not depend on the length of the model
         found["max_seq_length"] = sentence_transformers.max_seq_length(path, longest)

@@ -114,7 +114,7 @@ def test_configurations_that_are_not_ours_are_named(folder, config, message):
     ("config", "message"),
     [
         ({"problem_type": "multi_label_classification"}, "describe different tasks"),
-        ({"problem_type": "regression"}, "'regression' with 3 labels"),
+        ({"problem_type": "regression"}, "describe different tasks"),
         ({"id2label": {"0": "a", "1": "b", "2": "c"}}, "describe different tasks"),
         ({"id2label": {"0": "a", "1": "b"}}, "id2label must name the 3 units"),
         ({"id2label": {"0": [], "1": "b", "2": "a"}}, "id2label must name"),
