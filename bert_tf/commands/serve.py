@@ -8,7 +8,8 @@ batches the requests of several clients. With --docker, TensorFlow Serving is us
   bert-tf serve --model=savedmodels/bert --docker
   bert-tf serve --model=savedmodels/served
 
-A folder of exports (savedmodels/served/topics/1, savedmodels/served/vectors/1, ...) is served whole.
+A folder of exports (savedmodels/served/topics/1, savedmodels/served/vectors/1, ...) is served as a
+whole.
 
 It listens on this machine only. Before you name another --host: our server authenticates clients
 with --token_file, and uses TLS with --certificate and --key; TensorFlow Serving has no
