@@ -37,6 +37,7 @@ _CHECKPOINTS = "checkpoints"
 _OF_MASKED_LM = {"transform": "transform/dense", "norm": "transform/norm"}  # parts of heads
 _LOG_EVERY = 20  # steps
 _SAVE_EVERY = 1000  # steps; evaluations save, too
+_CRF_RATE = 100.0  # factor of the learning rate of transitions
 
 
 class Evaluation(TypedDict):
@@ -372,11 +373,16 @@ def _make_model(setup: Setup) -> TaskModel:
 
 
 def _layer_factors(model: TaskModel, decay: float) -> dict[str, float]:
-    """Factors of the learning rate: 1 for head and pooler, `decay` less for each layer below."""
+    """Factors of the learning rate: 1 for head and pooler, `decay` less for each layer below.
+
+    The transitions of a CRF, which begin at 0, would hardly move at the rate of an encoder.
+    """
+    chains = [head.transitions for head in model.heads.members() if head.transitions is not None]
+    factors = {variable.path: _CRF_RATE for variable in chains}
     if decay == 1.0:
-        return {}
+        return factors
     layers = model.encoder.layer_variables()
-    return {
+    return factors | {
         variable.path: decay ** (len(layers) - index)
         for index, layer in enumerate(layers)
         for variable in layer

@@ -106,6 +106,8 @@ class FineTuningSettings(TrainingSettings):
       bilstm_layers: Layers of a BiLSTM between the encoder and the output layer of each task; 0:
         none. In tasks on whole texts it replaces the pooler.
       bilstm_width: Width of each direction of the --bilstm_layers.
+      crf: In tagging, learn a conditional random field: how likely each tag follows another, by the
+        probability of all tags of a sentence.
       freeze: Parts of the encoder that are not trained: `embeddings`, layers by number from 0 (the
         lowest), such as embeddings,0-3, or `all`: then its outputs are computed once and kept in
         --cache. Not given: none.
@@ -146,6 +148,7 @@ class FineTuningSettings(TrainingSettings):
     bilstm_width: Annotated[int, Range(minimum=1, maximum=MAX_WIDTH), Group.MODEL] = (
         HeadConfig.bilstm_width
     )
+    crf: Annotated[bool, Group.MODEL] = False
     freeze: str | None = None
     teacher: str | None = None
     unlabelled: str | None = None
@@ -163,7 +166,8 @@ class FineTuningSettings(TrainingSettings):
     @property
     def head(self) -> HeadConfig:
         """The outputs that the heads read, and their layers."""
-        return HeadConfig(self.head_layers, self.bilstm_layers, self.bilstm_width)
+        sizes = self.bilstm_layers, self.bilstm_width
+        return HeadConfig(self.head_layers, *sizes, crf=self.crf)
 
     def check(self) -> None:
         """Raises InputError for invalid values."""

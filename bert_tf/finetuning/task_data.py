@@ -201,7 +201,11 @@ def _options(request: TaskRequest, settings: FineTuningSettings) -> dict[str, An
         others = any(_takes(other.kind, name) for other in settings.tasks)
         if _takes(request.kind, name) or not others:
             names.append(name)
-    return {name: getattr(settings, name) for name in names}
+    options = {name: getattr(settings, name) for name in names}
+    if any(make(other.kind).has_chain for other in settings.tasks):
+        crf = settings.crf and make(request.kind).has_chain
+        options["head"] = dataclasses.replace(settings.head, crf=crf)
+    return options
 
 
 def _takes(kind: str, option: str) -> bool:

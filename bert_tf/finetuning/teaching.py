@@ -46,6 +46,11 @@ class Teacher:
             raise InputError(
                 f"--teacher: {task.name} has no labels or scores, which are what is distilled."
             )
+        if task.head.crf or self.task.head.crf:
+            raise InputError(
+                "--teacher: a CRF has probabilities of whole sentences, not of tokens, which are "
+                "what is distilled; fine-tune teacher and student without --crf."
+            )
         if self.task.shape != task.shape or set(self.task.labels) != set(task.labels):
             raise InputError(
                 f"--teacher={path}: its task {self.task.name} ({self.task.shape} of "

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Sequence
 from types import ModuleType
 from typing import Any, NamedTuple
 
-import numpy as np
 from absl import logging
 
 from bert_tf import tasks
@@ -22,7 +21,7 @@ from bert_tf.models.config import BertConfig
 from bert_tf.models.encoder import BertEncoder
 from bert_tf.tasks.base import Task
 from bert_tf.tasks.inspection import InspectedAnswer, Reader, cut_notes
-from bert_tf.tasks.model import TaskModel
+from bert_tf.tasks.model import TaskModel, TaskObjective
 from bert_tf.tasks.numbered import TokenSequence
 from pipelines.common.errors import InputError
 from pipelines.common.texts import label
@@ -142,10 +141,13 @@ def _with_task(
     bundle.config.check_segments(tokenizer.types(task.segments), source.folder)
     model = bundle.task_model([task])
 
-    def logits(sequence: TokenSequence) -> np.ndarray:
-        return model(sequence.inputs())[task.name][0].numpy()
+    objective = TaskObjective(model, task)
 
-    answer = inspection.inspect(task, texts, Reader(tokenizer, logits))
+    def results(sequence: TokenSequence) -> Any:
+        logits = model(sequence.inputs())[task.name].numpy()
+        return objective.results(logits, [logits.shape[1]])[0]
+
+    answer = inspection.inspect(task, texts, Reader(tokenizer, results))
     described = _described_answer(answer, task, model, tokenizer.pad_id, settings)
     return _Inspected(model.encoder, answer.sequence, answer.texts, described)
 

@@ -50,6 +50,8 @@ class HeadConfig(FieldChecks):
       pooling: What the vector of a text is, for heads of vectors; one of `PLAIN_POOLING`.
       dense_width: Width of a linear map of that vector, and thus of the result; 0: without one.
       dense_act: What follows the linear map; one of `DENSE_ACTIVATIONS`.
+      crf: Whether the logits of tokens are the emissions of a conditional random field, whose
+        transitions the head learns, too.
 
     Raises:
       InputError: A value is invalid.
@@ -62,6 +64,7 @@ class HeadConfig(FieldChecks):
     pooling: Pooling = Pooling.MEAN
     dense_width: Annotated[int, whole(least=0, most=MAX_WIDTH)] = 0
     dense_act: str = DENSE_ACTIVATIONS[0]
+    crf: Flag = False
 
     def __post_init__(self):
         super().__post_init__()
@@ -74,7 +77,7 @@ class HeadConfig(FieldChecks):
     @property
     def is_plain(self) -> bool:
         """Whether it has nothing but a linear map of the last layer, or the pooling."""
-        return not self.has_body and not self.both_orders
+        return not (self.has_body or self.both_orders or self.crf)
 
     @property
     def has_body(self) -> bool:

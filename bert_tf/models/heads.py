@@ -68,7 +68,14 @@ class MaskedLMHead(Configured, Layer):
 
 
 class OutputsHead(Layer):
-    """A head that reads outputs of the encoder by name, and returns float32."""
+    """A head that reads outputs of the encoder by name, and returns float32.
+
+    Attributes:
+      transitions: Scores of a tag (column) after another (row), of a CRF [units + 1, units + 1];
+        the last row is the start of a text, the last column its end. None: not a CRF.
+    """
+
+    transitions: keras.Variable | None = None
 
     def compute_output_spec(self, x: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
         """The output for symbolic outputs of the encoder."""
@@ -323,9 +330,11 @@ class TaskHead(OutputsHead, Dense):
             self.transform = HeadTransform(known, name="transform", dtype=self.dtype_policy)
 
     def members(self) -> tuple[Any, ...]:
-        """The body or transform, if it exists, kernel [its width, units] and bias [units]."""
+        """The body or transform, if it exists, kernel [its width, units], bias [units], and CRF."""
         below = (part for part in (self.body, self.transform) if part is not None)
-        return (*below, *super().members())
+        shape = (self.units + 1, self.units + 1)
+        crf = (Weight("transitions", shape, "zeros"),) if self.config.crf else ()
+        return (*below, *super().members(), *crf)
 
     @property
     def reads_pooled(self) -> bool:

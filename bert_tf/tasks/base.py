@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 Examples = Sequence[Any]
 Predictions = Sequence[Any]
 Batch = dict[str, np.ndarray]
+TRANSITIONS = "transitions"  # of a CRF, among the tensors of a batch and the results of a head
 Size = Annotated[int, msgspec.Meta(ge=1, le=1 << 31)]
 
 
@@ -118,6 +119,7 @@ class Task(abc.ABC):
       shape: name of its `TaskShape`.
       per_token: whether the head has logits for every token.
       own_head: whether training makes a head with weights of its own.
+      has_chain: whether its labels follow one another, so that the head may have a CRF.
       described: further fields that a description of the task has. Their types are checked when
         it is read.
       unknown_elsewhere: values of those fields for models of other programs, where they differ
@@ -128,6 +130,7 @@ class Task(abc.ABC):
     shape: ClassVar[str]
     per_token: ClassVar[bool] = False
     own_head: ClassVar[bool] = True
+    has_chain: ClassVar[bool] = False
     described: ClassVar[tuple[str, ...]] = ()
     unknown_elsewhere: ClassVar[Mapping[str, Any]] = {}
     feature_fields: ClassVar[tuple[str, ...]] = ()

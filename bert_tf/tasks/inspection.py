@@ -13,7 +13,6 @@ import itertools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypedDict
 
-import numpy as np
 import tensorflow as tf
 
 from bert_tf.tasks.base import Task
@@ -33,12 +32,13 @@ class Reading(NamedTuple):
     Attributes:
       features: its features; token ids are numbers of pieces.
       sequences: its sequences.
-      logits: the logits of each sequence, float32 [units], or [length, units] of heads of tokens.
+      logits: the logits of each sequence, float32 [units], or [length, units] of heads of tokens;
+        with a CRF see `TaskObjective.results`.
     """
 
     features: Features
     sequences: list[TokenSequence]
-    logits: list[np.ndarray]
+    logits: list[Any]
 
 
 class Reader:
@@ -49,7 +49,7 @@ class Reader:
       logits: returns the logits of a sequence, as in `Reading`.
     """
 
-    def __init__(self, tokenizer: Tokenizer, logits: Callable[[TokenSequence], np.ndarray]):
+    def __init__(self, tokenizer: Tokenizer, logits: Callable[[TokenSequence], Any]):
         self._tokenizer = NumberedTokenizer(tokenizer)
         self._logits = logits
 

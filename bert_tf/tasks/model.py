@@ -24,6 +24,7 @@ from bert_tf.models.layers.base import Configured, Layer, Shape, Weight, seriali
 from bert_tf.objectives.base import Batch, Scalars, score
 from bert_tf.objectives.left_to_right import next_tokens
 from bert_tf.tasks import Task
+from bert_tf.tasks.base import TRANSITIONS
 from pipelines.common.errors import InputError
 
 Head = TaskHead | VocabularyHead | SentenceHead | DenseSentenceHead
@@ -266,6 +267,8 @@ class TaskObjective:
         head_seed = None if seed is None else seed ^ 0x5BD1E995
         logits = self._logits(self.head(outputs, seed=head_seed), batch)
         weights = self._weights(batch)
+        if self.head.transitions is not None:
+            batch = batch | {TRANSITIONS: tf.convert_to_tensor(self.head.transitions)}
         loss = tf.reduce_sum(self._losses(logits, batch) * weights)
         counts = {"loss": loss, "total": tf.reduce_sum(weights)}
         mean = tf.math.divide_no_nan(loss, totals["total"])
@@ -307,10 +310,17 @@ class TaskObjective:
         return self._logits(self.head(outputs), batch)
 
     def results(self, logits: np.ndarray, lengths: Sequence[int]) -> list[Any]:
-        """What predictions are made of, for each row of `logits`; padding is cut off."""
+        """What predictions are made of, for each row of `logits`; padding is cut off.
+
+        With a CRF, each is a pair of logits and the transitions of the head.
+        """
         if not self.head.per_token:
             return list(logits)
-        return [row[:length] for row, length in zip(logits, lengths, strict=True)]
+        rows = [row[:length] for row, length in zip(logits, lengths, strict=True)]
+        if self.head.transitions is None:
+            return rows
+        transitions = self.head.transitions.numpy()
+        return [(row, transitions) for row in rows]
 
     def _inputs(self, batch: Batch) -> dict[str, tf.Tensor]:
         """The encoder's inputs, of both orders of pairs where the head needs them."""

@@ -86,6 +86,8 @@ def make(kind: str, name: str | None = None, **options: Any) -> "Task":
     task.head.check_task(task.per_token, task.name)
     if not task.own_head and not task.head.is_plain:
         raise InputError(f"{task.name}: its head has no weights, and no layers or BiLSTM.")
+    if task.head.crf and not task.has_chain:
+        raise InputError(f"--crf does not apply to the task {kind}; it is for tags of words.")
     return task
 
 

@@ -186,7 +186,10 @@ class ServedModel:
 
     @property
     def logits(self) -> Computation:
-        """The head's logits, float32 [sequences, units]; per token [sequences, length, units]."""
+        """The head's logits, float32 [sequences, units]; per token [sequences, length, units].
+
+        With a CRF also its transitions, [sequences, units + 1, units + 1].
+        """
         head = self.head
         assert head is not None  # there is a task
 
@@ -196,13 +199,21 @@ class ServedModel:
                 logits = head({"pooled_output": self.encoder.pooled(rows, skip_padding)})
             else:
                 logits = head(self.outputs(rows, skip_padding))
-            return [orders.added(logits) if head.both_orders else logits]
+            if head.transitions is None:
+                return [orders.added(logits) if head.both_orders else logits]
+            # A copy for each sequence, as the first axis of all results is that of the sequences.
+            table = tf.convert_to_tensor(head.transitions)[tf.newaxis]
+            return [logits, tf.tile(table, [tf.shape(logits)[0], 1, 1])]
 
         shape = [None, None, head.units] if head.per_token else [None, head.units]
+        outputs = [tf.TensorSpec(shape, tf.float32, "logits")]
+        if head.transitions is not None:
+            table_shape = [None, head.units + 1, head.units + 1]
+            outputs.append(tf.TensorSpec(table_shape, tf.float32, "transitions"))
         orders_read = 2 if head.both_orders else 1
         return Computation(
             "logits",
-            (tf.TensorSpec(shape, tf.float32, "logits"),),
+            tuple(outputs),
             compute,
             row_tokens=lambda length: orders_read * length,
         )

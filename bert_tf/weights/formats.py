@@ -168,6 +168,11 @@ def write(
 def _check_heads(model: Bundle, target: str) -> None:
     """Raises InputError if other programs do not support the head of a task."""
     for task in map(tasks.load, model.tasks):
+        if task.head.crf:
+            raise InputError(
+                f"{model.place}: {task.name} has a CRF, which {target} does not support; write it "
+                "as bert_tf, or fine-tune without --crf."
+            )
         if not task.head.is_plain:
             raise InputError(
                 f"{model.place}: {task.name} has a head that {target} does not support (a BiLSTM, "

@@ -41,6 +41,7 @@ USUAL = {
     "labels": ("labels", "label", "emotions", "categories", "classes", "tags", "target"),
     "words": ("words", "tokens"),
     "tags": ("tags", "labels", "ner_tags", "pos_tags", "upos"),
+    "entities": ("entities", "spans", "label", "labels", "annotations"),
     "question": ("question", "query", "question_stem", "sent2"),
     "context": (
         *("context", "passage", "paragraph", "article", "dialogue", "premise"),

@@ -8,8 +8,8 @@ from absl import logging
 from pipelines.common.texts import counted
 from pipelines.labelled.schema import AnswerSpan, SpanExample
 
-_MAX_SHIFT = 3  # characters
-_MIN_SHIFTED = 3  # answers
+MAX_SHIFT = 3  # characters
+MIN_SHIFTED = 3  # answers
 
 
 def _from_units(context: str, start: int, encoding: str, size: int) -> int:
@@ -23,7 +23,7 @@ def _from_long_breaks(context: str, start: int) -> int:
 
 
 # By what was counted: the character of a context at a start. A context has either line breaks.
-_UNITS: dict[str, Callable[[str, int], int]] = {
+UNITS: dict[str, Callable[[str, int], int]] = {
     "UTF-16 units": lambda context, start: _from_units(context, start, "utf-16-le", 2),
     "bytes of UTF-8": lambda context, start: _from_units(context, start, "utf-8", 1),
     "line breaks twice": _from_long_breaks,
@@ -36,7 +36,7 @@ _UNITS: dict[str, Callable[[str, int], int]] = {
 def corrected(examples: Sequence[SpanExample], path: str) -> list[SpanExample]:
     """Moves answers that are not at their starts to where they are, counted in other units.
 
-    A start is changed if the answer is there in one of `_UNITS`; or if most answers of the file are
+    A start is changed if the answer is there in one of `UNITS`; or if most answers of the file are
     not at their starts, and those at the same small distance from them. The unit that explains most
     answers comes first. The log has their numbers.
 
@@ -47,12 +47,12 @@ def corrected(examples: Sequence[SpanExample], path: str) -> list[SpanExample]:
     answers = [(e, a) for e in examples for a in e.answers or ()]
     wrong = [(e, a) for e, a in answers if not _is_at(e, a, a.start)]
     starts = {
-        unit: [convert(e.context, a.start) for e, a in wrong] for unit, convert in _UNITS.items()
+        unit: [convert(e.context, a.start) for e, a in wrong] for unit, convert in UNITS.items()
     }
-    for shift in range(-_MAX_SHIFT, _MAX_SHIFT + 1):
+    for shift in range(-MAX_SHIFT, MAX_SHIFT + 1):
         moved = [a.start - shift for _, a in wrong]
         fitting = sum(_is_at(*pair, start) for pair, start in zip(wrong, moved, strict=True))
-        if 2 * len(wrong) > len(answers) and fitting >= max(_MIN_SHIFTED, 0.9 * len(wrong)):
+        if 2 * len(wrong) > len(answers) and fitting >= max(MIN_SHIFTED, 0.9 * len(wrong)):
             starts[f"{shift:+d} throughout"] = moved
     found: dict[tuple[str, AnswerSpan], AnswerSpan] = {}
     fits = {

@@ -5,7 +5,7 @@
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,15 +74,38 @@ class SpanExample:
     answers: tuple[AnswerSpan, ...] | None = None
 
 
+class Entity(NamedTuple):
+    """An entity of a text: its type, its first character, and the one after its last."""
+
+    type: str
+    start: int
+    end: int
+    probability: float = 1.0
+
+
+class EntityForm(Protocol):
+    """How a file has the entities of a text."""
+
+    def written(self, text: str, entities: Sequence[Entity]) -> Any:
+        """The JSON value of a text with these entities."""
+
+
 @dataclasses.dataclass(frozen=True)
 class WordsExample:
-    """The words of a sentence with a tag each; `document` is the number of its document."""
+    """The words of a sentence with a tag each; `document` is the number of its document.
+
+    A text that was split into words has its `text`, the first character of each word (`starts`),
+    and the `form` of its file, to write entities in.
+    """
 
     key: str
     place: str
     words: tuple[str, ...]
     tags: tuple[str, ...] | None = None
     document: int = 0
+    text: str | None = None
+    starts: tuple[int, ...] = ()
+    form: "EntityForm | None" = None
 
     @property
     def truth(self) -> tuple[str, ...]:

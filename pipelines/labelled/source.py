@@ -18,7 +18,7 @@ from pipelines.labelled.table_rows import TableRow
 from pipelines.labelled.text_lines import check_encoding
 
 _TEXTS = ("text_a", "text_b")
-_TRUTHS = {"label", "labels", "tags", "answer", "answer_start", "target"}
+_TRUTHS = {"label", "labels", "tags", "entities", "answer", "answer_start", "target"}
 _QUESTIONS = ("question", "query")
 _NUMBERS = re.compile(r"[-+]?[0-9]+([.,;|][0-9]+)*")
 _MAX_NAME_WORDS, _MAX_NAME_CHARACTERS = 4, 60  # in the name of a column

@@ -121,12 +121,14 @@ class TextFile(Source):
 class WordsFile(Source):
     """A file of sentences of words, in any layout that tagging reads; iterating yields them.
 
-    Roles of columns, by name or number, are `words`, `tags`, and, in a table, `id`.
+    Roles of columns, by name or number, are `words`, `tags`, and, in a table, `id` and `sentence`;
+    or `text` and `entities`.
     """
 
     def __iter__(self) -> Iterator[WordsExample]:
         """Yields all sentences, with tags if there are any; raises InputError for a bad file."""
-        _check_roles(self, ("words", "tags", "id"), "words, tags and id")
+        roles = ("sentence", "words", "tags", "id", "text", "entities")
+        _check_roles(self, roles, f"{', '.join(roles[:-1])} and {roles[-1]}")
         return read_words(self, None)
 
     def identity(self) -> dict[str, Any]:

@@ -1,11 +1,12 @@
 """Reads labelled files of the user's own: TSV, CSV or JSON Lines, with columns by `columns`."""
 
+import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from pipelines.common.errors import InputError
 from pipelines.common.texts import counted, shorten
-from pipelines.labelled import table_rows, tables
+from pipelines.labelled import entity_files, table_rows, tables, word_columns
 from pipelines.labelled.columns import INDICATORS
 from pipelines.labelled.schema import (
     AnswerSpan,
@@ -201,13 +202,23 @@ def _label(row: TableRow, column: str, needed: bool) -> str | None:
 def read_words(source: Source, labelled: bool | None) -> Iterator[WordsExample]:
     """Yields sentences of words: lists in JSON Lines, separated by spaces in tables.
 
-    Tags are read where there are any if `labelled` is None.
+    Rows may also be words, whose sentences another column numbers or marks, or texts with entities
+    (`entity_files`). Tags are read where there are any if `labelled` is None.
 
     Raises:
       InputError: a column is missing, a word is not a text, or words and tags differ in number.
     """
+    rows = tables.read_rows(source)
+    first = next(rows)
+    rows = itertools.chain([first], rows)
+    if columns := word_columns.of_table(source, first, labelled):
+        yield from _joined_words(rows, columns)
+        return
+    if entity_files.has_texts(source, first, labelled):
+        yield from entity_files.read(source, labelled, list(rows))
+        return
     longest = 0
-    for index, row in enumerate(tables.read_rows(source)):
+    for index, row in enumerate(rows):
         if not index:
             column = source.find_only("tags", row) if labelled is not False else None
             roles = {"words": source.find("words", row)}
@@ -223,9 +234,30 @@ def read_words(source: Source, labelled: bool | None) -> Iterator[WordsExample]:
     if labelled and longest == 1 and index >= _MAX_SINGLE_WORDS:
         raise InputError(
             f"{source.path}: each of its {index + 1} rows has one word; write all words of a "
-            "sentence in one row, with spaces between, or a word per line and a blank line after "
-            "each sentence in a .conll file."
+            "sentence in one row, with spaces between, or name the column that numbers the "
+            "sentences: --columns=sentence=NAME,words=NAME."
         )
+
+
+def _joined_words(rows: Iterable[TableRow], found: Mapping[str, str]) -> Iterator[WordsExample]:
+    """Yields the sentences of rows of words; a sentence begins where its column has a new value."""
+    place = mark = ""
+    words, tags = list[str](), list[str]()
+    count = 0
+
+    def sentence() -> WordsExample:
+        known = tuple(tags) if "tags" in found else None
+        return WordsExample(str(count), place, tuple(words), known, count)
+
+    for row in rows:
+        new = row.text(found["sentence"])
+        if words and new not in ("", mark):
+            yield sentence()
+            words, tags, count = [], [], count + 1
+        mark, place = new or mark, place if words else row.place
+        words.append(row.text(found["words"]))
+        tags += [row.text(found["tags"])] if "tags" in found else []
+    yield sentence()
 
 
 def _strings(row: TableRow, column: str) -> tuple[str, ...]:

@@ -11,15 +11,18 @@ from typing import NamedTuple
 from pipelines.common.errors import InputError
 from pipelines.labelled import table_rows
 from pipelines.labelled.source import Source
+from pipelines.labelled.table_rows import TableRow
 
 DOCUMENT = "-DOCSTART-"
 # The columns of CoNLL-U.
 CONLLU = tuple("id form lemma upos xpos feats head deprel deps misc".split())
 _WORDS = ("word", "words", "token", "tokens", "form")
+# Those of entities come first.
 _TAGS = (
     *("tag", "tags", "label", "labels", "ner", "ner_tag", "ner_tags"),
     *("pos", "pos_tag", "pos_tags", "upos", "xpos", "chunk"),
 )
+_SENTENCES = ("sentence #", "sentence_id", "sentence_idx", "sent_id", "sentence")
 # Chunks of the CoNLL shared tasks, which precede the tags of entities.
 _CHUNKS = frozenset("NP VP PP ADVP ADJP SBAR PRT CONJP INTJ LST UCP NC VC PC".split())
 _IOB = re.compile(r"O|[BIESLUM]-(.+)")
@@ -80,6 +83,37 @@ def find(source: Source, lines: Sequence[Line], labelled: bool | None, conllu: b
     shown = _ROLES if has_tags and labelled is not False else _ROLES[:1]
     description = _describe(body, {role: places[role] for role in shown}, names, notes)
     return WordColumns(places["words"], places["tags"], header, has_tags, description)
+
+
+def of_table(source: Source, row: TableRow, labelled: bool | None) -> dict[str, str] | None:
+    """The columns of a table with a word per row, and one that numbers or marks its sentences.
+
+    Returns:
+      `sentence`, `words` and perhaps `tags`; None: the rows are not words.
+
+    Raises:
+      InputError: a column is missing, or the tags are in one of several.
+    """
+    given = {**source.usual, **source.columns}
+    names = {name.strip().lower(): name for name in row.values}
+
+    def find(role: str, usual: Sequence[str]) -> str | None:
+        chosen = given.get(role)
+        if chosen and (role in source.columns or row.has(chosen)):
+            row.get(chosen)
+            return chosen
+        return next((names[name] for name in usual if name in names), None)
+
+    if {*_WORDS}.isdisjoint(names) and not {"sentence", "words"} <= given.keys():
+        return None
+    roles = {"sentence": find("sentence", _SENTENCES), "words": find("words", _WORDS)}
+    if None in roles.values() or isinstance(row.get(str(roles["words"])), list):
+        return None
+    if labelled is not False:
+        roles["tags"] = find("tags", _TAGS)
+        if roles["tags"] is None and not labelled:
+            del roles["tags"]
+    return source.check(row, roles)
 
 
 def _is_header(names: Sequence[str], source: Source) -> bool:

@@ -1,8 +1,10 @@
 """Schemes of tags: which tags mark the words of entities, and how."""
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
+
+import numpy as np
 
 from pipelines.labelled import conll
 
@@ -35,6 +37,20 @@ class Scheme(NamedTuple):
         part = _LETTERS.get(match["part"], match["part"])
         return part if match["type"] is None else f"{part}-{match['type']}"
 
+    def valid(self, labels: Sequence[str]) -> np.ndarray | None:
+        """Which labels may follow which, bool [labels + 1, labels + 1]; None: all may.
+
+        The last row is the start of a text, the last column its end. All may follow if a type has
+        tags inside of entities, but none at their start: without a pattern, and in IOB1.
+        """
+        tags = [self.iobes(label) for label in labels]
+        begun = {tag[2:] for tag in tags if tag[0] in "BS"}
+        if any(tag[0] in "IE" and tag[2:] not in begun for tag in tags):
+            return None
+        are_closed = any(tag[0] in "ES" for tag in tags)
+        tags.append("O")  # around a text
+        return np.array([[_may_follow(a, b, are_closed) for b in tags] for a in tags])
+
     def __str__(self) -> str:
         if self.pattern:
             return "parts and types of entities, such as B-PER"
@@ -66,6 +82,14 @@ def entities(tags: Iterable[str]) -> list[Entity]:
             start = place
         last, kind = part, type_
     return found
+
+
+def _may_follow(before: str, tag: str, are_closed: bool) -> bool:
+    """Whether a tag of IOBES may follow another one, where all entities end in E or S, or none."""
+    is_open = before[0] in "BI"
+    if tag[0] in "IE":
+        return is_open and before[2:] == tag[2:]
+    return not (is_open and are_closed)
 
 
 def find(tags: Collection[str]) -> Scheme | None:

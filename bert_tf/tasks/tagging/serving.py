@@ -1,5 +1,7 @@
 """Words to sequences, and what an exported model does for tagging."""
 
+import dataclasses
+import functools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -7,8 +9,11 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.tasks import signatures
+from bert_tf.tasks.base import TRANSITIONS
 from bert_tf.tasks.labels import LabelTask
 from bert_tf.tasks.signatures import Arrays, Prepared, ServedModel, Signature, Tensors
+from bert_tf.tasks.tagging import crf, schemes
+from bert_tf.tasks.tagging.schemes import Scheme
 from pipelines.labelled.schema import WordsExample
 from pipelines.tokenizers import byte_ranges, packing
 from pipelines.tokenizers.base import Tokenizer
@@ -22,11 +27,75 @@ class TagsPrediction(NamedTuple):
     probabilities: np.ndarray
 
 
-class ServedTagging(LabelTask):
-    """What an exported model does: words, their tags, and their places in the text.
+class Words(NamedTuple):
+    """Words, or entities, of texts, with their bytes.
 
-    Texts longer than `max_seq_length` are cut between words into several sequences.
+    Attributes:
+      text: string [batch].
+      row: int64 [words], the text of each word, ascending.
+      start: int64 [words], its first byte.
+      end: int64 [words], the byte after its last one.
     """
+
+    text: tf.Tensor
+    row: tf.Tensor
+    start: tf.Tensor
+    end: tf.Tensor
+
+    @classmethod
+    def joined(cls, words: tf.Tensor, row: tf.Tensor, rows: tf.Tensor) -> "Words":
+        """Words with single spaces between, string [words], of so many rows."""
+        text = tf.strings.unsorted_segment_join(words, row, rows, " ")
+        size = tf.cast(tf.strings.length(words), tf.int64)
+        place = tf.cumsum(size + 1, exclusive=True)
+        start = place - tf.gather(tf.math.unsorted_segment_min(place, row, rows), row)
+        return cls(text, row, start, start + size)
+
+    def places(self) -> Tensors:
+        """The texts of the words, and where they start and end, in bytes and in characters."""
+        text, row, start, end = self
+        return {
+            "tokens": byte_ranges.cut(text, row, start, end),
+            "starts": tf.cast(start, tf.int32),
+            "ends": tf.cast(end, tf.int32),
+            "start_characters": byte_ranges.to_characters(text, row, start),
+            "end_characters": byte_ranges.to_characters(text, row, end),
+        }
+
+    def padded(self, columns: Tensors) -> Tensors:
+        """Values of words as [batch, most words of a text] each, filled up with 0 or ""."""
+        rows = tf.size(self.text, tf.int64)
+        return {
+            name: tf.RaggedTensor.from_value_rowids(values, self.row, rows).to_tensor(
+                "" if values.dtype == tf.string else 0
+            )
+            for name, values in columns.items()
+        }
+
+
+@dataclasses.dataclass(frozen=True)
+class ServedTagging(LabelTask):
+    """What an exported model does: words, their tags, entities, and their places in the text.
+
+    Texts longer than `max_seq_length` are cut between words into several sequences; tags are chosen
+    for all words of a text together.
+
+    Attributes:
+      valid_tags: whether tags follow their scheme, if it is known: an entity begins with B- or S-,
+        and goes on with its type. Training sets it by its own tags.
+    """
+
+    valid_tags: bool = True
+
+    @functools.cached_property
+    def scheme(self) -> Scheme | None:
+        """How tags mark entities; None: they are of single words."""
+        return schemes.find(self.labels)
+
+    @functools.cached_property
+    def _valid(self) -> np.ndarray | None:
+        """Which labels may follow which (`Scheme.valid`); None: all may."""
+        return self.scheme.valid(self.labels) if self.scheme and self.valid_tags else None
 
     def signatures(self, model: ServedModel) -> list[Signature]:
         """`<task>` takes raw text, `<task>_words` words, `<task>_ids` token ids."""
@@ -69,22 +138,14 @@ class ServedTagging(LabelTask):
         )
 
     def _tags_of_text(self, results: Sequence[tf.Tensor], state: Tensors) -> Tensors:
-        probabilities = _of_words(results, state)
-        text, row, start, end = (state[name] for name in ("text", "text_of_word", "start", "end"))
-
-        def padded(values: tf.Tensor, default: Any) -> tf.Tensor:
-            rows = tf.shape(text, tf.int64)[0]
-            return tf.RaggedTensor.from_value_rowids(values, row, nrows=rows).to_tensor(default)
-
-        return {
-            "tokens": padded(byte_ranges.cut(text, row, start, end), ""),
-            "tags": padded(signatures.best(self.labels, probabilities), ""),
-            "probabilities": padded(tf.reduce_max(probabilities, -1), 0.0),
-            "starts": padded(tf.cast(start, tf.int32), 0),
-            "ends": padded(tf.cast(end, tf.int32), 0),
-            "start_characters": padded(byte_ranges.to_characters(text, row, start), 0),
-            "end_characters": padded(byte_ranges.to_characters(text, row, end), 0),
+        names = ("text", "text_of_word", "start", "end")
+        words = Words(*(state[name] for name in names))
+        tags, probabilities = self._served_tags(results, state, words.row, tf.size(words.text))
+        columns = words.places() | {
+            "tags": tf.gather(tf.constant(self.labels), tags),
+            "probabilities": probabilities,
         }
+        return words.padded(columns) | self._entities(words, tags, probabilities)
 
     def _cut(self, model: ServedModel, words: tf.Tensor) -> Prepared:
         """Empty words fill up rows that have fewer."""
@@ -94,26 +155,112 @@ class ServedTagging(LabelTask):
         row = tf.boolean_mask(tf.repeat(tf.range(shape[0], dtype=tf.int64), shape[1]), present)
         words = tf.boolean_mask(flat, present)
         runs = cut(model.tokenizer, words, row, shape[0], self.max_seq_length)
-        return _prepared(model, runs, present=tf.reshape(present, shape))
+        return _prepared(model, runs, present=tf.reshape(present, shape), words=words)
 
     def _tags_of_words(self, results: Sequence[tf.Tensor], state: Tensors) -> Tensors:
-        probabilities = _of_words(results, state)
         place, shape = tf.where(state["present"]), tf.shape(state["present"], tf.int64)
+        row = place[:, 0]
+        tags, probabilities = self._served_tags(results, state, row, shape[0])
         # Counted from 1, so that 0 is left for words that are not present.
-        best = tf.scatter_nd(place, tf.argmax(probabilities, -1, tf.int32) + 1, shape)
-        return {
+        best = tf.scatter_nd(place, tags + 1, shape)
+        found = {
             "tags": tf.gather(tf.constant(["", *self.labels]), best),
-            "probabilities": tf.scatter_nd(place, tf.reduce_max(probabilities, -1), shape),
+            "probabilities": tf.scatter_nd(place, probabilities, shape),
         }
+        joined = Words.joined(state["words"], row, shape[0])
+        return found | self._entities(joined, tags, probabilities)
 
     def _tags_of_ids(self, results: Sequence[tf.Tensor], state: Tensors) -> Tensors:
-        (logits,) = results
+        logits, *transitions = results
         probabilities = tf.nn.softmax(logits)
         return {
             "tags": signatures.best(self.labels, probabilities),
             "probabilities": tf.reduce_max(probabilities, -1),
             "logits": logits,
+            **dict(zip([TRANSITIONS], transitions, strict=False)),
         }
+
+    def _served_tags(
+        self, results: Sequence[tf.Tensor], state: Tensors, row: tf.Tensor, rows: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """`choose_tags` for the words of a request; arguments as there."""
+        logits, *transitions = results
+        # All sequences have the same transitions; there may be no sequence.
+        table = tf.reduce_sum(transitions[0][:1], 0) if transitions else None
+        return self.choose_tags(tf.gather_nd(logits, state["place"]), row, rows, table)
+
+    def choose_tags(
+        self,
+        logits: tf.Tensor,
+        row: tf.Tensor,
+        rows: tf.Tensor | int,
+        transitions: tf.Tensor | None = None,
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """The most probable tags of texts among those that follow the scheme.
+
+        Args:
+          logits: float32 [words, tags], of the words of all texts one after the other.
+          row: int64 [words], the text of each, ascending.
+          rows: how many there are.
+          transitions: float32 [tags + 1, tags + 1], of a CRF; None: tags depend on the word alone.
+
+        Returns:
+          The index of each word's tag, int32 [words], and its probability, float32 [words].
+        """
+        shares, best = tf.nn.softmax(logits), tf.argmax(logits, -1, tf.int32)
+        if transitions is None and self._valid is None:
+            return best, tf.reduce_max(shares, -1)
+        valid = tf.ones([len(self.labels) + 1] * 2, tf.bool) if self._valid is None else self._valid
+        table = tf.where(valid, 0.0 if transitions is None else transitions, crf.FORBIDDEN)
+
+        def decoded() -> tuple[tf.Tensor, tf.Tensor]:
+            by_text = tf.RaggedTensor.from_value_rowids(logits, row, tf.cast(rows, tf.int64))
+            words = by_text.row_lengths()
+            found = crf.decode(by_text.to_tensor(), words, table)
+            there = tf.sequence_mask(words, tf.shape(found[0])[1])
+            return tf.boolean_mask(found[0], there), tf.boolean_mask(found[1], there)
+
+        if transitions is not None:
+            return decoded()
+        # Mostly the best tags of all words are valid.
+        same = row[1:] == row[:-1]
+        around = len(self.labels)
+        before = tf.concat([[around], tf.where(same, best[:-1], around)], 0)[: tf.size(best)]
+        after = tf.concat([tf.where(same, best[1:], around), [around]], 0)[: tf.size(best)]
+        pairs = tf.concat([tf.stack([before, best], -1), tf.stack([best, after], -1)], 0)
+        all_valid = tf.reduce_all(tf.gather_nd(tf.constant(self._valid), pairs))
+        tags = tf.cond(all_valid, lambda: best, lambda: decoded()[0])
+        return tags, tf.gather(shares, tags, batch_dims=1)
+
+    def _entities(self, words: "Words", tags: tf.Tensor, probabilities: tf.Tensor) -> Tensors:
+        """The entities of `schemes.entities`; their probability is that of their least sure tag."""
+        if self.scheme is None:
+            return {}
+        iobes = [self.scheme.iobes(label) for label in self.labels]
+
+        def where(*parts: str) -> tf.Tensor:
+            return tf.gather(tf.constant([tag[0] in parts for tag in iobes]), tags)
+
+        inside, type_ = ~where("O"), tf.gather(tf.constant([tag[2:] or "_" for tag in iobes]), tags)
+        goes_on = (inside & ~where("E", "S"))[:-1] & (inside & ~where("B", "S"))[1:]
+        goes_on &= (type_[1:] == type_[:-1]) & (words.row[1:] == words.row[:-1])
+        begins = inside & ~tf.concat([[False], goes_on], 0)[: tf.size(tags)]
+        first, of = tf.where(begins)[:, 0], tf.cumsum(tf.cast(begins, tf.int32)) - 1
+        of, count = tf.boolean_mask(of, inside), tf.size(first)
+        end, share = (tf.boolean_mask(x, inside) for x in (words.end, probabilities))
+        entities = Words(
+            *(words.text, tf.gather(words.row, first), tf.gather(words.start, first)),
+            tf.math.unsorted_segment_max(end, of, count),
+        )
+        places = entities.places()
+        found = {
+            "types": tf.gather(type_, first),
+            "texts": places["tokens"],
+            "starts": places["start_characters"],
+            "ends": places["end_characters"],
+            "probabilities": tf.math.unsorted_segment_min(share, of, count),
+        }
+        return {f"entity_{name}": value for name, value in entities.padded(found).items()}
 
     def requests(self, examples: Sequence[WordsExample]) -> dict[str, Any]:
         """The words, for `<task>_words`: text would be split by other rules."""
@@ -176,8 +323,3 @@ def _prepared(model: ServedModel, runs: Runs, **state: tf.Tensor) -> Prepared:
     """Runs of words as sequences, and the place of each word's first token in them."""
     place = tf.stack([runs.row, runs.position], -1)
     return Prepared(model.padded(runs.packed), {"place": place, **state})
-
-
-def _of_words(results: Sequence[tf.Tensor], state: Tensors) -> tf.Tensor:
-    """Probabilities of the tags of each word, float32 [words, tags]."""
-    return tf.nn.softmax(tf.gather_nd(results[0], state["place"]))

@@ -3,26 +3,25 @@
 import collections
 import dataclasses
 import functools
+import itertools
 import json
 from collections.abc import Collection, Iterable, Sequence
-from typing import ClassVar, Self, cast
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
-import scipy.special
 import tensorflow as tf
 from absl import logging
 
 from bert_tf.tasks import reports
-from bert_tf.tasks.base import Batch, LabelScores, TaskFiles
+from bert_tf.tasks.base import TRANSITIONS, Batch, LabelScores, TaskFiles
 from bert_tf.tasks.labels import check_case, check_labels
-from bert_tf.tasks.tagging import schemes
-from bert_tf.tasks.tagging.schemes import Scheme
+from bert_tf.tasks.tagging import crf, schemes
 from bert_tf.tasks.tagging.serving import ServedTagging, TagsPrediction, cut
 from pipelines.common.errors import InputError
 from pipelines.labelled import conll, labelled_lines, text_files
 from pipelines.labelled.columns import SPLITS
 from pipelines.labelled.features import FeatureColumn, Features, packed_columns
-from pipelines.labelled.schema import WordsExample, have_labels
+from pipelines.labelled.schema import Entity, WordsExample, have_labels
 from pipelines.labelled.source import Source
 from pipelines.tokenizers import packing
 from pipelines.tokenizers.base import Tokenizer
@@ -31,6 +30,8 @@ Examples = Sequence[WordsExample]
 Predictions = Sequence[TagsPrediction]
 _IGNORED = -1
 _CONTEXT = 12  # words shown on each side of a mistake
+_DECODED = 256  # examples at once
+_MAX_WRONG = 0.05  # of tags of entities, which do not follow their scheme
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,17 +49,13 @@ class Tagging(ServedTagging):
 
     shape: ClassVar[str] = "tagging"
     per_token: ClassVar[bool] = True
-    described: ClassVar[tuple[str, ...]] = ("document_context",)
+    has_chain: ClassVar[bool] = True
+    described: ClassVar[tuple[str, ...]] = ("document_context", "valid_tags")
     feature_fields: ClassVar[tuple[str, ...]] = ("document_context",)
     role: ClassVar[str] = "tags"
 
     document_context: bool = False
     tag_set: tuple[str, ...] = ()
-
-    @property
-    def scheme(self) -> Scheme | None:
-        """How tags mark entities; None: they are of single words."""
-        return schemes.find(self.labels)
 
     @property
     def main_metric(self) -> str:
@@ -70,7 +67,16 @@ class Tagging(ServedTagging):
         return example.tags or ()
 
     def fit(self, examples: Examples) -> Self:
-        """Finds the tags, sorted, and their weights."""
+        """Finds the tags, sorted, their weights, and whether they follow their scheme.
+
+        Raises:
+          InputError: there is one tag, tags look like something else, or a CRF is `balanced`.
+        """
+        if self.balanced and self.head.crf:
+            raise InputError(
+                "--balanced: the loss of a CRF is of whole sentences, not of single tags; leave "
+                "out --balanced or --crf."
+            )
         counts, path = self.counted(examples), reports.file_of(examples[0].place)
         if len(counts) < 2:
             raise InputError(
@@ -84,6 +90,7 @@ class Tagging(ServedTagging):
         labels = sorted(self.tag_set if counts.keys() <= set(self.tag_set) else counts)
         weights = self.weights(counts, labels)
         found = dataclasses.replace(self, labels=tuple(labels), label_weights=weights)
+        found = dataclasses.replace(found, valid_tags=found._are_valid(examples))
         kind = found.scheme or "of single words"
         logging.info("%s: the tags are %s; scored by %s.", path, kind, found.main_metric)
         return found
@@ -102,6 +109,25 @@ class Tagging(ServedTagging):
                 "--label_map=0=O,1=B-PER,...",
                 path,
             )
+
+    def _are_valid(self, examples: Examples) -> bool:
+        """Whether tags follow their scheme (IOB1 does not) but for slips, which are logged."""
+        if self.scheme is None or (valid := self.scheme.valid(self.labels)) is None:
+            return True
+        ids = {label: number for number, label in enumerate(self.labels)}
+        rows = [np.array([-1, *(ids[tag] for tag in e.truth), -1]) for e in examples]
+        wrong = [int((~valid[row[:-1], row[1:]]).sum()) for row in rows]
+        inside = sum(tag != self.scheme.outside for e in examples for tag in e.truth)
+        if sum(wrong) > _MAX_WRONG * inside:
+            return False
+        if any(wrong):
+            first = next(e for e, count in zip(examples, wrong, strict=True) if count)
+            logging.warning(
+                "%s: the tags of %d of %d words in entities do not follow their scheme (the first "
+                "is here), such as an entity that begins with I-; predictions will.",
+                *(first.place, sum(wrong), inside),
+            )
+        return True
 
     def problem(self, example: WordsExample) -> str | None:
         """A sentence without words."""
@@ -146,29 +172,44 @@ class Tagging(ServedTagging):
         return {"labels": labels}
 
     def losses(self, logits: tf.Tensor, batch: dict[str, tf.Tensor]) -> tf.Tensor:
-        """Negative log-likelihood of the tags, [size, length]."""
+        """Negative log-likelihood of the tags, [size, length]; of a CRF, its mean, [size]."""
         labels = tf.maximum(batch["labels"], 0)
+        if self.head.crf:
+            is_word = batch["labels"] != _IGNORED
+            likelihood = crf.log_likelihood(logits, labels, is_word, batch[TRANSITIONS])
+            return tf.math.divide_no_nan(-likelihood, self.loss_weights(batch))
         return tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
 
     def loss_weights(self, batch: dict[str, tf.Tensor]) -> tf.Tensor:
-        """1, or the weight of the label, at the tokens that have one; else 0."""
+        """1, or the weight of the label, at the tokens that have one; of a CRF, their number."""
         labelled = tf.cast(batch["labels"] != _IGNORED, tf.float32)
+        if self.head.crf:
+            return tf.reduce_sum(labelled, 1)
         if not self.label_weights:
             return labelled
         return labelled * tf.gather(tf.constant(self.label_weights), tf.maximum(batch["labels"], 0))
 
     def predict(
-        self, examples: Examples, features: Features, logits: Sequence[np.ndarray]
+        self, examples: Examples, features: Features, logits: Sequence[Any]
     ) -> list[TagsPrediction]:
-        """The most probable tag of each word."""
-        parts = [[np.zeros((0, len(self.labels)), np.float32)] for _ in examples]
-        for row, scores in enumerate(logits):
-            index = int(features["example"].values[row])
-            parts[index].append(scipy.special.softmax(scores[features["firsts"].row(row)], axis=-1))
-        found = []
-        for probabilities in map(np.concatenate, parts):
-            tags = tuple(self.labels[tag] for tag in probabilities.argmax(-1))
-            found.append(TagsPrediction(tags, probabilities.max(-1)))
+        """The most probable tags of the words of each example, in all its rows."""
+        transitions = None
+        parts = [np.zeros((0, len(self.labels)), np.float32)]
+        for number, scores in enumerate(logits):
+            if self.head.crf:
+                scores, transitions = scores
+            parts.append(scores[features["firsts"].row(number)])
+        flat, found = np.concatenate(parts), list[TagsPrediction]()
+        ends = np.cumsum([len(example.words) for example in examples])
+        for some in np.split(np.arange(len(examples)), range(_DECODED, len(examples), _DECODED)):
+            sizes = np.diff(ends[some], prepend=ends[some[0]] - len(examples[some[0]].words))
+            row, scores = np.repeat(np.arange(len(some)), sizes), flat[: sizes.sum()]
+            flat = flat[len(scores) :]
+            chosen = self.choose_tags(tf.constant(scores), row, len(some), transitions)
+            tags, shares = (np.split(x.numpy(), np.cumsum(sizes)[:-1]) for x in chosen)
+            for each, probabilities in zip(tags, shares, strict=True):
+                names = tuple(self.labels[tag] for tag in each)
+                found.append(TagsPrediction(names, probabilities))
         return found
 
     def metrics(self, examples: Examples, predictions: Predictions) -> dict[str, float]:
@@ -225,19 +266,52 @@ class Tagging(ServedTagging):
         }
 
     def files(self, examples: Examples, predictions: Predictions, split: str) -> dict[str, str]:
-        """What conlleval reads: word, true tag where known, predicted tag; and JSON by sentence."""
+        """What conlleval reads: word, true tag where known, predicted tag; and JSON by sentence.
+
+        Where the file had texts with entities, those that were found are written in its form.
+        """
         rows: list[tuple[str, ...]] = []
-        lines = []
+        lines, annotated = [], []
         for example, prediction in zip(examples, predictions, strict=True):
             truth = [example.tags] if example.tags else []
             rows += [*zip(example.words, *truth, prediction.tags, strict=True), ()]
-            line = {"id": example.key, "words": example.words, "tags": prediction.tags}
-            line |= {"true_tags": example.tags} if example.tags else {}
-            lines.append(json.dumps(line, ensure_ascii=False))
-        return {
+            line: dict[str, Any] = {"id": example.key, "words": example.words}
+            line |= {"tags": prediction.tags} | ({"true_tags": example.tags} if truth else {})
+            if self.scheme:
+                text, found = self.entities(example, prediction)
+                shown = [{**each._asdict(), "text": text[each.start : each.end]} for each in found]
+                line |= {"text": text, "entities": shown}
+                annotated += [example.form.written(text, found)] if example.form else []
+            lines.append(line)
+        texts = {
             f"predictions.{split}.txt": reports.table(rows, " "),
-            f"predictions.{split}.jsonl": "".join(f"{line}\n" for line in lines),
+            f"predictions.{split}.jsonl": _by_line(lines),
         }
+        if not annotated:
+            return texts
+        if ": line " in examples[0].place:
+            return texts | {f"annotations.{split}.jsonl": _by_line(annotated)}
+        whole = json.dumps(annotated, ensure_ascii=False, indent=1)
+        return texts | {f"annotations.{split}.json": f"{whole}\n"}
+
+    def entities(
+        self, example: WordsExample, prediction: TagsPrediction
+    ) -> tuple[str, list[Entity]]:
+        """The text of an example (its words with spaces between) and the entities in it."""
+        text, starts = example.text, example.starts
+        if text is None:
+            sizes = [len(word) + 1 for word in example.words]
+            text, starts = " ".join(example.words), tuple(itertools.accumulate(sizes, initial=0))
+        assert self.scheme is not None
+        return text, [
+            Entity(
+                kind,
+                starts[first],
+                starts[end - 1] + len(example.words[end - 1]),
+                float(prediction.probabilities[first:end].min()),
+            )
+            for kind, first, end in schemes.entities(map(self.scheme.iobes, prediction.tags))
+        ]
 
     def errors(
         self, example: WordsExample, prediction: TagsPrediction
@@ -277,6 +351,10 @@ def _add_context(
     taken = np.minimum(before, np.maximum(room // 2, room - after))
     stops = np.minimum(ends + room - taken, last)
     return [flat[a:b] for a, b in zip(starts - taken, stops, strict=True)], taken
+
+
+def _by_line(values: Iterable[Any]) -> str:
+    return "".join(f"{json.dumps(value, ensure_ascii=False)}\n" for value in values)
 
 
 def _scores(true: int, guessed: int, right: int) -> dict[str, float]:

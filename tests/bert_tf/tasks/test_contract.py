@@ -6,6 +6,7 @@ import pytest
 
 from bert_tf import tasks
 from bert_tf.models.config import BertConfig
+from bert_tf.models.head_config import HeadConfig
 from pipelines.labelled.schema import (
     AnswerSpan,
     ChoiceExample,
@@ -109,6 +110,7 @@ CASES = [
     _of_texts("regression", ["0.5 1", "1 3", "2 0", "2.5 1", "3 -1"]),
     _of_texts("stsb", ["0.5", "1", "2", "2.5", "5"], pair=True),
     _of_words("ner", ["B-X", "I-X", "O", "O", "B-Y", "I-Y", "O"]),
+    _of_words("ner", ["B-X", "I-X", "O", "O", "B-Y", "I-Y", "O"], head=HeadConfig(crf=True)),
     _of_words("tagging", ["DET", "NOUN", "VERB"] * 3, document_context=True),
     _of_questions("squad1"),
     _of_questions("squad2", null=True),

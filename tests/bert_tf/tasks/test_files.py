@@ -141,6 +141,10 @@ def test_cells_stay_in_their_columns():
         "words": ["New York", "1\u00a0000", ""],
         "tags": ["B PER", "O", "O"],
         "true_tags": ["B PER", "O", "O"],
+        "text": "New York 1\u00a0000 ",
+        "entities": [
+            {"type": "B PER", "start": 0, "end": 8, "probability": 1.0, "text": "New York"}
+        ],
     }
 
 

@@ -8,7 +8,8 @@ import pytest
 
 from pipelines.common.errors import InputError
 from pipelines.labelled import conll, text_files, text_lines
-from pipelines.labelled.text_files import WordsFile
+from pipelines.labelled.source import Source
+from pipelines.labelled.text_files import WordsFile, read_words
 
 CONLLU = "# text = a b\n1\ta\ta\tDET\t_\t_\t0\t_\t_\t_\n2\tb\tb\tNOUN\t_\t_\t0\t_\t_\t_\n"
 
@@ -104,3 +105,39 @@ def test_blocks_are_of_about_a_million_characters():
 )
 def test_blank_lines_between_tell_a_word_a_line(tmp_path, text, by_line):
     assert conll.is_read_by_line(write(tmp_path / "a.tsv", text)) is by_line
+
+
+_KAGGLE = (
+    "Sentence #,Word,POS,Tag\n{a},London,NNP,B-geo\n{b},is,VBZ,O\n{c},Go,VB,O\n{d},home,NN,O\n"
+)
+
+
+@pytest.mark.parametrize("filled", [True, False])
+def test_tables_with_a_word_per_row(tmp_path, filled):
+    path = tmp_path / "ner.csv"
+    marks = {"a": "Sentence: 1", "c": "Sentence: 2"}
+    marks |= {"b": marks["a"], "d": marks["c"]} if filled else {"b": "", "d": ""}
+    path.write_text(_KAGGLE.format(**marks))
+    first, second = read_words(Source(str(path)), True)
+    assert first.words == ("London", "is") and first.tags == ("B-geo", "O")
+    assert second.words == ("Go", "home") and second.place == f"{path}: line 4"
+    (tagged, _) = read_words(Source(str(path), {"tags": "POS"}), True)
+    assert tagged.tags == ("NNP", "VBZ")
+    (bare, _) = read_words(Source(str(path)), False)
+    assert bare.words == ("London", "is") and bare.tags is None
+    # By other names, also from the columns of training.
+    path.write_text(_KAGGLE.format(**marks).replace("Sentence #,Word", "nr,w"))
+    for given in (
+        {"columns": {"sentence": "nr", "words": "w"}},
+        {"usual": {"sentence": "nr", "words": "w"}},
+    ):
+        assert [e.words for e in read_words(Source(str(path), **given), True)] == [
+            ("London", "is"), ("Go", "home")
+        ]  # fmt: skip
+
+
+def test_a_table_of_words_without_sentences_is_refused(tmp_path):
+    path = tmp_path / "ner.csv"
+    path.write_text("words,tags\n" + "London,B-geo\n" * 30)
+    with pytest.raises(InputError, match="--columns=sentence=NAME,words=NAME"):
+        list(read_words(Source(str(path)), True))
