@@ -16,7 +16,7 @@ from pipelines.common.errors import InputError
 from pipelines.common.texts import counted, shorten
 from pipelines.labelled import offsets
 from pipelines.labelled.columns import USUAL
-from pipelines.labelled.schema import Entity, WordsExample
+from pipelines.labelled.schema import TextEntity, WordsExample
 from pipelines.labelled.source import Source
 from pipelines.labelled.table_rows import TableRow
 from pipelines.tokenizers import wordpiece
@@ -72,7 +72,7 @@ class _Form:
     item: Mapping[str, Any] | None
     utf16: bool
 
-    def written(self, text: str, entities: Sequence[Entity]) -> Any:
+    def written(self, text: str, entities: Sequence[TextEntity]) -> Any:
         """The row with these entities; for Label Studio, a task with predictions."""
         items = [self._item(text, each) for each in entities]
         values = dict(self.row.values)
@@ -83,7 +83,7 @@ class _Form:
             return [text, {"entities": items}]
         return values | {self.column: items}
 
-    def _item(self, text: str, entity: Entity) -> Any:
+    def _item(self, text: str, entity: TextEntity) -> Any:
         start, end = entity.start, entity.end
         if self.utf16:
             start, end = (len(text[:at].encode("utf-16-le")) // 2 for at in (start, end))
@@ -133,7 +133,9 @@ def read(source: Source, labelled: bool | None, rows: Sequence[TableRow]) -> Ite
     )
     column = _column(source, rows)
     roles = {"text": _text_column(source, rows[0])}
-    roles |= {"entities": column} if column or (labelled and column is None) else {}
+    work = next((name for name in _WORK if name in rows[0].values), None)
+    if labelled or column or work:
+        roles["entities"] = work if column == "" else column
     text = source.check(rows[0], roles)["text"]
     items = [_items(row, column) for row in kept]
     if labelled:

@@ -74,7 +74,7 @@ class SpanExample:
     answers: tuple[AnswerSpan, ...] | None = None
 
 
-class Entity(NamedTuple):
+class TextEntity(NamedTuple):
     """An entity of a text: its type, its first character, and the one after its last."""
 
     type: str
@@ -86,7 +86,7 @@ class Entity(NamedTuple):
 class EntityForm(Protocol):
     """How a file has the entities of a text."""
 
-    def written(self, text: str, entities: Sequence[Entity]) -> Any:
+    def written(self, text: str, entities: Sequence[TextEntity]) -> Any:
         """The JSON value of a text with these entities."""
 
 

@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import re
 
 import numpy as np
 
@@ -104,6 +105,56 @@ def make_tags(folder):
             lines += [f"{word} {tag}" for word, tag in zip(words, tags, strict=True)] + [""]
         (folder / f"{split}.txt").write_text("\n".join(lines))
     return str(folder)
+
+
+FIRST = "Ada Grace Alan Emmy Kurt Noam Rosa Ivan Mina Yuki Lars Ines".split()
+LAST = "Lovelace Hopper Turing Noether Gödel Chomsky Parks Petrov Sato Berg Silva Okafor".split()
+FIRMS = ["Acme", "Globex", "Initech", "Umbrella", "Hooli", "Stark Industries", "Wayne Enterprises"]
+PLACES = [
+    "London",
+    "Paris",
+    "Berlin",
+    "New York",
+    "San Francisco",
+    "Osaka",
+    "Rio de Janeiro",
+    "Oslo",
+]
+NEWS = (
+    "{PER} met {PER} in {LOC} on Monday.",
+    "{ORG} opened an office in {LOC}, said {PER}.",
+    "Yesterday {PER} left {ORG} after ten years.",
+    "😀 {PER} is happy: {ORG} moves to {LOC}!",
+    "The trains from {LOC} to {LOC} were late again.",
+    "Nothing happened today, as everybody had expected.",
+)
+
+
+def make_annotations(path, count, seed=0):
+    """A Label Studio export of news with people, firms and places; places count UTF-16 units."""
+    rng = random.Random(seed)
+    draw = {
+        "PER": lambda: f"{rng.choice(FIRST)} {rng.choice(LAST)}",
+        "ORG": lambda: rng.choice(FIRMS),
+        "LOC": lambda: rng.choice(PLACES),
+    }
+    rows = []
+    for number in range(count):
+        text, result = "", []
+        for part in re.split(r"\{(\w+)\}", rng.choice(NEWS)):
+            if part not in draw:
+                text += part
+                continue
+            name, start = draw[part](), len(text.encode("utf-16-le")) // 2
+            text += name
+            value = {"start": start, "end": start + len(name), "text": name, "labels": [part]}
+            about = {"from_name": "label", "to_name": "text", "type": "labels"}
+            result.append({**about, "value": value})
+        work = [{"was_cancelled": False, "result": result}] if number % 50 else []
+        rows.append({"id": number + 1, "data": {"text": text}, "annotations": work})
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(rows, file)
+    return str(path)
 
 
 def make_spans(folder, null=False):

@@ -1,7 +1,7 @@
-/* Words with their tags, coloured. */
+/* Words with their tags, coloured, and the entities among them. */
 
 const OUTSIDE = "O"; // of entities
-const PREFIX = /^[BIES]-/; // begin, inside, end, single: parts of one entity
+const PART = /^[BIESLUM][-_.:]|[-_.:][BIESLUM]$/; // of an entity, in a tag
 /* Degrees between the hues of two tags, and the number of shades, so that no two look the same. */
 const TURN = 137.5;
 const DEPTHS = 3;
@@ -18,9 +18,20 @@ SHAPES.tagging = {
       from: places.ofCharacter(outputs.start_characters[0][number]),
       to: places.ofCharacter(outputs.end_characters[0][number]),
     }));
-    return showTags(text, words, new TagSet(form.labels));
+    return showTags(text, words, entitiesOf(outputs, places), form.labels);
   },
 };
+
+/* The entities of an answer; undefined if its tags are of single words. */
+function entitiesOf(outputs, places) {
+  return outputs.entity_types?.[0].map((type, number) => ({
+    type,
+    text: outputs.entity_texts[0][number],
+    share: outputs.entity_probabilities[0][number],
+    from: places.ofCharacter(outputs.entity_starts[0][number]),
+    to: places.ofCharacter(outputs.entity_ends[0][number]),
+  }));
+}
 
 SHAPES.tagging_words = {
   ...SHAPES.tagging,
@@ -35,50 +46,48 @@ SHAPES.tagging_words = {
       to = from + word.length;
       return { tag: outputs.tags[0][number], share: outputs.probabilities[0][number], from, to };
     });
-    return showTags(values.words.join(" "), words, new TagSet(form.labels));
+    const text = values.words.join(" ");
+    return showTags(text, words, entitiesOf(outputs, new Places(text)), form.labels);
   },
 };
 
 /* The tags of a model. All tags of one entity type share a fixed colour. */
 class TagSet {
-  constructor(labels) {
-    this.entities = labels.every((tag) => tag === OUTSIDE || PREFIX.test(tag));
-    this.types = [...new Set(labels.map((tag) => this.type(tag)))].filter((type) => type !== OUTSIDE);
-  }
-
-  type(tag) {
-    return this.entities ? tag.replace(PREFIX, "") : tag;
+  constructor(labels, areParts) {
+    const types = labels.map((tag) => (areParts ? tag.replace(PART, "") : tag));
+    this.types = [...new Set(types)].filter((type) => type !== OUTSIDE);
   }
 
   style(type) {
     const number = this.types.indexOf(type);
     return `--hue: ${(TURN * number) % 360}; --deep: ${number % DEPTHS}`;
   }
-
-  /* Runs of words that form one entity; other words are runs of one. */
-  runs(words) {
-    const runs = [];
-    for (const word of words) {
-      const type = this.type(word.tag);
-      const goesOn = this.entities && /^[IE]-/.test(word.tag) && runs.at(-1)?.type === type;
-      if (goesOn) runs.at(-1).words.push(word);
-      else runs.push({ type, words: [word] });
-    }
-    return runs;
-  }
 }
 
-function showTags(text, words, tags) {
+/* Runs of words that form one entity; other words are runs of one. */
+function runsOf(words, entities) {
+  const runs = [];
+  for (const word of words) {
+    const entity = entities?.find(({ from, to }) => from <= word.from && word.to <= to);
+    if (entity && runs.at(-1)?.entity === entity) runs.at(-1).words.push(word);
+    else runs.push({ type: entity?.type ?? (entities ? OUTSIDE : word.tag), entity, words: [word] });
+  }
+  return runs;
+}
+
+function showTags(text, words, entities, labels) {
   if (!words.length) return { said: headline(make("span.quiet", {}, "no words")), shown: [] };
-  const runs = tags.runs(words);
+  const runs = runsOf(words, entities);
+  const tags = new TagSet(labels, entities !== undefined);
   const shown = new TaggedText(text, runs, tags);
   const counts = new Map();
   for (const { type } of runs) if (type !== OUTSIDE) counts.set(type, (counts.get(type) ?? 0) + 1);
   const total = [...counts.values()].reduce((sum, count) => sum + count, 0);
-  const what = tags.entities ? (total === 1 ? "entity" : "entities") : (total === 1 ? "tag" : "tags");
+  const what = entities ? (total === 1 ? "entity" : "entities") : (total === 1 ? "tag" : "tags");
+  const found = (entities ?? []).map((entity) => ({ name: `${entity.text} (${entity.type})`, share: entity.share }));
   return {
     said: headline(`${whole(total)} ${what}`, `in ${whole(words.length)} ${words.length === 1 ? "word" : "words"}`),
-    shown: [shown.place, shown.readout, legend(counts, tags)],
+    shown: [shown.place, shown.readout, legend(counts, tags), ...(found.length ? [barsWithMore(found)] : [])],
   };
 }
 

@@ -27,7 +27,7 @@ class TagsPrediction(NamedTuple):
     probabilities: np.ndarray
 
 
-class Words(NamedTuple):
+class PlacedWords(NamedTuple):
     """Words, or entities, of texts, with their bytes.
 
     Attributes:
@@ -43,7 +43,7 @@ class Words(NamedTuple):
     end: tf.Tensor
 
     @classmethod
-    def joined(cls, words: tf.Tensor, row: tf.Tensor, rows: tf.Tensor) -> "Words":
+    def joined(cls, words: tf.Tensor, row: tf.Tensor, rows: tf.Tensor) -> "PlacedWords":
         """Words with single spaces between, string [words], of so many rows."""
         text = tf.strings.unsorted_segment_join(words, row, rows, " ")
         size = tf.cast(tf.strings.length(words), tf.int64)
@@ -139,7 +139,7 @@ class ServedTagging(LabelTask):
 
     def _tags_of_text(self, results: Sequence[tf.Tensor], state: Tensors) -> Tensors:
         names = ("text", "text_of_word", "start", "end")
-        words = Words(*(state[name] for name in names))
+        words = PlacedWords(*(state[name] for name in names))
         tags, probabilities = self._served_tags(results, state, words.row, tf.size(words.text))
         columns = words.places() | {
             "tags": tf.gather(tf.constant(self.labels), tags),
@@ -167,7 +167,7 @@ class ServedTagging(LabelTask):
             "tags": tf.gather(tf.constant(["", *self.labels]), best),
             "probabilities": tf.scatter_nd(place, probabilities, shape),
         }
-        joined = Words.joined(state["words"], row, shape[0])
+        joined = PlacedWords.joined(state["words"], row, shape[0])
         return found | self._entities(joined, tags, probabilities)
 
     def _tags_of_ids(self, results: Sequence[tf.Tensor], state: Tensors) -> Tensors:
@@ -232,7 +232,7 @@ class ServedTagging(LabelTask):
         tags = tf.cond(all_valid, lambda: best, lambda: decoded()[0])
         return tags, tf.gather(shares, tags, batch_dims=1)
 
-    def _entities(self, words: "Words", tags: tf.Tensor, probabilities: tf.Tensor) -> Tensors:
+    def _entities(self, words: "PlacedWords", tags: tf.Tensor, probabilities: tf.Tensor) -> Tensors:
         """The entities of `schemes.entities`; their probability is that of their least sure tag."""
         if self.scheme is None:
             return {}
@@ -248,7 +248,7 @@ class ServedTagging(LabelTask):
         first, of = tf.where(begins)[:, 0], tf.cumsum(tf.cast(begins, tf.int32)) - 1
         of, count = tf.boolean_mask(of, inside), tf.size(first)
         end, share = (tf.boolean_mask(x, inside) for x in (words.end, probabilities))
-        entities = Words(
+        entities = PlacedWords(
             *(words.text, tf.gather(words.row, first), tf.gather(words.start, first)),
             tf.math.unsorted_segment_max(end, of, count),
         )

@@ -21,7 +21,7 @@ from pipelines.common.errors import InputError
 from pipelines.labelled import conll, labelled_lines, text_files
 from pipelines.labelled.columns import SPLITS
 from pipelines.labelled.features import FeatureColumn, Features, packed_columns
-from pipelines.labelled.schema import Entity, WordsExample, have_labels
+from pipelines.labelled.schema import TextEntity, WordsExample, have_labels
 from pipelines.labelled.source import Source
 from pipelines.tokenizers import packing
 from pipelines.tokenizers.base import Tokenizer
@@ -296,7 +296,7 @@ class Tagging(ServedTagging):
 
     def entities(
         self, example: WordsExample, prediction: TagsPrediction
-    ) -> tuple[str, list[Entity]]:
+    ) -> tuple[str, list[TextEntity]]:
         """The text of an example (its words with spaces between) and the entities in it."""
         text, starts = example.text, example.starts
         if text is None:
@@ -304,7 +304,7 @@ class Tagging(ServedTagging):
             text, starts = " ".join(example.words), tuple(itertools.accumulate(sizes, initial=0))
         assert self.scheme is not None
         return text, [
-            Entity(
+            TextEntity(
                 kind,
                 starts[first],
                 starts[end - 1] + len(example.words[end - 1]),

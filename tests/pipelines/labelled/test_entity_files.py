@@ -5,7 +5,7 @@ import json
 import pytest
 
 from pipelines.common.errors import InputError
-from pipelines.labelled.schema import Entity
+from pipelines.labelled.schema import TextEntity
 from pipelines.labelled.source import Source
 from pipelines.labelled.text_files import read_words
 
@@ -71,7 +71,7 @@ def test_forms_are_read_and_written(tmp_path, form, name):
     assert example.text == TEXT and example.words[:2] == ("Ada", "Lovelace")
     places = [(TEXT.index(word), word) for word in example.words]
     assert list(zip(example.starts, example.words, strict=True)) == places
-    entities = [Entity(kind, start, end, 0.5) for start, end, kind in SPANS]
+    entities = [TextEntity(kind, start, end, 0.5) for start, end, kind in SPANS]
     written = example.form.written(example.text, entities)
     if form == "studio":
         wanted = [x | {"score": 0.5} for x in _studio(STUDIO)]
@@ -86,9 +86,9 @@ def test_predicted_texts_need_no_spans(tmp_path):
     (example,) = _read(tmp_path, [{"text": TEXT, "id": 3}], labelled=False)
     assert example.tags is None and len(example.words) == len(TAGS) and example.key == "3"
     wanted = {"text": TEXT, "id": 3, "entities": [[0, 12, "PER"]]}
-    assert example.form.written(TEXT, [Entity("PER", 0, 12)]) == wanted
+    assert example.form.written(TEXT, [TextEntity("PER", 0, 12)]) == wanted
     (example,) = _read(tmp_path, [{"id": 1, "data": {"text": TEXT}}], "tasks.json", labelled=False)
-    (result,) = example.form.written(TEXT, [Entity("PER", 0, 12)])["predictions"][0]["result"]
+    (result,) = example.form.written(TEXT, [TextEntity("PER", 0, 12)])["predictions"][0]["result"]
     assert result["value"] == {"start": 0, "end": 12, "text": "Ada Lovelace", "labels": ["PER"]}
     (table,) = (tmp_path / "texts.csv",)
     table.write_text(f'text\n"{TEXT}"\n')
@@ -133,7 +133,7 @@ def test_places_in_utf_16_are_noticed(tmp_path, caplog, known):
     (example, other) = _read(tmp_path, rows)
     assert example.tags == ("O", "B-PER", "O", "B-PER") and other.tags == ("B-PER",)
     assert "count UTF-16 units: 3 of 3 fit so, and 1 otherwise" in caplog.text
-    written = example.form.written(text, [Entity("PER", 3, 6)])["spans"]
+    written = example.form.written(text, [TextEntity("PER", 3, 6)])["spans"]
     assert [(x["start"], x["end"]) for x in written] == [(5, 8)]
 
 

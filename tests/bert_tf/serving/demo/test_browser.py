@@ -1,5 +1,6 @@
 """The answers of all shapes in a real browser; a small export gives them."""
 
+import itertools
 import json
 import re
 
@@ -134,7 +135,8 @@ def test_words_have_their_tags_in_the_text_as_it_was_typed(open_page, predictor)
     shares = [_percent(text.split(",")[1]) for text in told]
     np.testing.assert_allclose(shares, found["probabilities"][0], atol=6e-4)
     coloured = panel.locator(".run").evaluate_all("all => all.map(x => x.dataset.tag)")
-    assert coloured == [tag for tag in tags if tag != "O"]
+    types = [type_.decode() for type_ in found["entity_types"][0]]
+    assert coloured == types == [tag for tag, _ in itertools.groupby(tags) if tag != "O"]
     words.first.focus()
     page.keyboard.press("ArrowRight")
     assert panel.locator(".readout").inner_text() == f"{tokens[1]} {told[1]}"
@@ -183,10 +185,16 @@ def test_parts_of_an_entity_are_one_run_of_one_colour(open_canned):
             probabilities=[[0.9] * 6],
             start_characters=[[a for a, _ in spans]],
             end_characters=[[b for _, b in spans]],
+            entity_types=[["PER", "LOC", "LOC"]],
+            entity_texts=[["Ada  Lovelace", "Rom", "New York"]],
+            entity_starts=[[0, 15, 20]],
+            entity_ends=[[13, 18, 28]],
+            entity_probabilities=[[0.9, 0.8, 0.7]],
         ),
     )
     fill(panel, text=text)
     predict(panel)
+    assert names(panel) == ["Ada  Lovelace (PER)", "Rom (LOC)", "New York (LOC)"]
     runs = panel.locator(".run")
     texts = runs.evaluate_all("all => all.map(x => [x.textContent, x.dataset.tag])")
     assert texts == [["Ada  Lovelace", "PER"], ["Rom", "LOC"], ["New York", "LOC"]]
