@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 Examples = Sequence[Any]
 Predictions = Sequence[Any]
 Batch = dict[str, np.ndarray]
-TRANSITIONS = "transitions"  # of a CRF, among the tensors of a batch and the results of a head
 Size = Annotated[int, msgspec.Meta(ge=1, le=1 << 31)]
 
 

@@ -24,7 +24,7 @@ from bert_tf.models.layers.base import Configured, Layer, Shape, Weight, seriali
 from bert_tf.objectives.base import Batch, Scalars, score
 from bert_tf.objectives.left_to_right import next_tokens
 from bert_tf.tasks import Task
-from bert_tf.tasks.base import TRANSITIONS
+from bert_tf.tasks.signatures import TRANSITIONS
 from pipelines.common.errors import InputError
 
 Head = TaskHead | VocabularyHead | SentenceHead | DenseSentenceHead

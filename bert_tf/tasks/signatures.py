@@ -25,6 +25,7 @@ _TOKENS_AT_ONCE = 8192
 
 # A text that is present and has no tokens.
 EMPTY_TEXT = "\u200b"
+TRANSITIONS = "transitions"  # of a CRF, among the tensors of a batch and the outputs of a head
 
 Tensors = dict[str, tf.Tensor]
 Arrays = Mapping[str, np.ndarray]
@@ -209,7 +210,7 @@ class ServedModel:
         outputs = [tf.TensorSpec(shape, tf.float32, "logits")]
         if head.transitions is not None:
             table_shape = [None, head.units + 1, head.units + 1]
-            outputs.append(tf.TensorSpec(table_shape, tf.float32, "transitions"))
+            outputs.append(tf.TensorSpec(table_shape, tf.float32, TRANSITIONS))
         orders_read = 2 if head.both_orders else 1
         return Computation(
             "logits",

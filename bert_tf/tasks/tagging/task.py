@@ -13,8 +13,9 @@ import tensorflow as tf
 from absl import logging
 
 from bert_tf.tasks import reports
-from bert_tf.tasks.base import TRANSITIONS, Batch, LabelScores, TaskFiles
+from bert_tf.tasks.base import Batch, LabelScores, TaskFiles
 from bert_tf.tasks.labels import check_case, check_labels
+from bert_tf.tasks.signatures import TRANSITIONS
 from bert_tf.tasks.tagging import crf, schemes
 from bert_tf.tasks.tagging.serving import ServedTagging, TagsPrediction, cut
 from pipelines.common.errors import InputError
