@@ -232,6 +232,7 @@ class OnnxRuntimeEngine(Engine):
         self._runtime = optional.load("onnxruntime", self.extra)
         self._options = self._runtime.SessionOptions()
         self._options.intra_op_num_threads = threads
+        self._options.log_severity_level = 3  # errors; it warns of every weight that is not read
         # Spinning threads notice work sooner, and take the processor from all others: only where
         # nothing else is computed.
         spinning = str(int(self._concurrency == 1))
