@@ -1,5 +1,6 @@
 """The commands of the tutorial run as they stand there, and print what it says."""
 
+import dataclasses
 import importlib.util
 import json
 import os
@@ -83,7 +84,8 @@ def _offer_minilm(place):
     folder = place / "hub" / "models--sentence-transformers--all-MiniLM-L6-v2"
     (folder / "refs").mkdir(parents=True)
     (folder / "refs" / "main").write_text("0" * 40)
-    small = weights.read(labelled_data.write_init(str(place / "small")))
+    config = dataclasses.replace(labelled_data.CONFIG, max_position_embeddings=128)
+    small = weights.read(labelled_data.write_init(str(place / "small"), config))
     weights.write(small, str(folder / "snapshots" / ("0" * 40)), Format.HUGGINGFACE)
     return False
 
