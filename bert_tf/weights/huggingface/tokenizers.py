@@ -105,7 +105,6 @@ def write(model: Bundle, folder: str) -> None:
         found = {"tokenizer_class": "PreTrainedTokenizerFast"}
         found["model_input_names"] = ["input_ids", "attention_mask"]
         tokens = {name: vocabulary.roles[role] for name, role in TEXT_ROLES.items()}
-        _write_fast(vocabulary, settings, f"{folder}/{FAST}")
     elif vocabulary.kind == "byte_bpe":
         framed = settings.get("framed", vocabulary.form.framed)
         kind = "RobertaTokenizer" if framed else "GPT2Tokenizer"
@@ -163,6 +162,10 @@ def write(model: Bundle, folder: str) -> None:
         files.write_bytes(f"{folder}/{FILE}", lines.encode())
     elif found["tokenizer_class"] != "PreTrainedTokenizerFast":
         vocabulary.save(folder)
+    if isinstance(vocabulary, ByteBPEVocabulary | WordPieceVocabulary) and not (
+        settings.get("decompose") or len(set(vocabulary.tokens)) < len(vocabulary.tokens)
+    ):
+        _write_fast(vocabulary, settings, f"{folder}/{FAST}")
     length = {"model_max_length": model.config.max_seq_length}
     json_files.write(f"{folder}/{CONFIG}", found | length | tokens)
 
@@ -173,26 +176,43 @@ def _needs_fast(vocabulary: ByteBPEVocabulary, settings: TokenizerSettings) -> b
     return bool(changed) or vocabulary.form is MODERNBERT
 
 
-def _write_fast(vocabulary: ByteBPEVocabulary, settings: TokenizerSettings, path: str) -> None:
-    """Writes a tokenizer.json, as ModernBERT has it."""
+def _write_fast(
+    vocabulary: ByteBPEVocabulary | WordPieceVocabulary, settings: TokenizerSettings, path: str
+) -> None:
+    """Writes a tokenizer.json, which other servers of models read (text-embeddings-inference)."""
     form, ids = vocabulary.form, {token: index for index, token in enumerate(vocabulary.tokens)}
-    made = tokenizers.Tokenizer(tokenizers.models.BPE(ids, list(vocabulary.merges)))
-    if settings.get("nfc"):
-        made.normalizer = tokenizers.normalizers.NFC()
-    space = bool(settings[_SPACE])
-    made.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=space)
-    made.decoder = tokenizers.decoders.ByteLevel()
+    if isinstance(vocabulary, ByteBPEVocabulary):
+        made = tokenizers.Tokenizer(tokenizers.models.BPE(ids, list(vocabulary.merges)))
+        if settings.get("nfc"):
+            made.normalizer = tokenizers.normalizers.NFC()
+        space = bool(settings[_SPACE])
+        made.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=space)
+        made.decoder = tokenizers.decoders.ByteLevel()
+    else:
+        longest = settings.get("max_characters_per_word", MAX_CHARACTERS_PER_WORD)
+        pieces = {
+            "continuing_subword_prefix": vocabulary.suffix,
+            "max_input_chars_per_word": longest,
+        }
+        model = tokenizers.models.WordPiece(ids, unk_token=vocabulary.roles["unknown"], **pieces)
+        made = tokenizers.Tokenizer(model)
+        made.normalizer = tokenizers.normalizers.BertNormalizer(
+            strip_accents=settings["strip_accents"], lowercase=settings["lower_case"]
+        )
+        made.pre_tokenizer = tokenizers.pre_tokenizers.BertPreTokenizer()
+        made.decoder = tokenizers.decoders.WordPiece(vocabulary.suffix)
     if settings.get("framed", form.framed):
-        start, end = form.roles["start"], form.roles["separator"]
+        start, end = vocabulary.roles["start"], vocabulary.roles["separator"]
+        second = int(settings.get("typed", form.typed))
         made.post_processor = tokenizers.processors.TemplateProcessing(
             single=f"{start} $A {end}",
-            pair=f"{start} $A {' '.join([end] * form.separators)} $B {end}",
+            pair=f"{start} $A {' '.join([end] * form.separators)} $B:{second} {end}:{second}",
             special_tokens=[(token, ids[token]) for token in (start, end)],
         )
     made.add_special_tokens(
         [
             tokenizers.AddedToken(token, lstrip=form.mask_takes_space and role == "mask")
-            for role, token in form.roles.items()
+            for role, token in vocabulary.roles.items()
         ]
     )
     if settings.get("added_tokens"):

@@ -19,8 +19,9 @@ from .test_weights import CONFIG, TOKENS, assert_same_weights, edit, make_bundle
 
 @pytest.fixture
 def folder(tmp_path):
-    """A pre-trained model."""
+    """A pre-trained model, with the vocabulary in vocab.txt alone."""
     weights.write(make_bundle(), f"{tmp_path}/hf", Format.HUGGINGFACE)
+    (tmp_path / "hf/tokenizer.json").unlink()
     return tmp_path / "hf"
 
 

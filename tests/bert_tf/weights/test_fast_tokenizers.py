@@ -1,0 +1,60 @@
+"""The tokenizer.json that we write, as its library reads it; servers of other programs do."""
+
+import collections
+
+import pytest
+import tokenizers as library
+
+from bert_tf import weights
+from bert_tf.models.config import BertConfig
+from bert_tf.weights import bundle
+from bert_tf.weights.bundle import Bundle
+from bert_tf.weights.formats import Format
+from pipelines.tokenizers import byte_bpe_words, registry
+from pipelines.tokenizers.bpe_vocabulary import ByteBPEVocabulary
+from pipelines.tokenizers.wordpiece_vocabulary import SPECIAL_TOKENS
+from tests.tokenizers import SENTENCES
+
+from .test_transformers_tokenizers import KINDS, _words
+from .test_weights import make_bundle
+
+TEXTS = [*SENTENCES[:13], "  two  spaces\tand\nlines ", "안녕 x\u0301 É e\u0301", "HELLO world"]
+TEXTS += ["a" * 150, "nul\0 and \x07 bell"]
+
+
+def _byte_bpe():
+    words = byte_bpe_words.split_words(["the word of the words, the other words"] * 9)
+    counts = collections.Counter(words.numpy().tolist())
+    return ByteBPEVocabulary.learn(counts, 270)
+
+
+CASES = {
+    "bert": (lambda _: (_words(*SPECIAL_TOKENS), {}), "bert"),
+    "cased": (lambda _: (_words(*SPECIAL_TOKENS), {"lower_case": False}), "bert"),
+    "mpnet": (KINDS["mpnet"], "mpnet"),
+    "klue": (KINDS["roberta"], "roberta"),
+    "byte_bpe": (lambda _: (_byte_bpe(), {}), "roberta"),
+    "space": (lambda _: (_byte_bpe(), {"add_prefix_space": True}), "roberta"),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_library_reads_the_same_tokenizer(case, tmp_path):
+    make, family = CASES[case]
+    vocabulary, settings = make(tmp_path)
+    config = BertConfig.named(f"{family}-debug", vocab_size=len(vocabulary))
+    arrays = make_bundle(config, drop=(bundle.NEXT_SENTENCE, bundle.POOLER)).weights
+    model = Bundle(config, arrays, vocabulary, vocabulary.resolve(settings))
+    weights.write(model, f"{tmp_path}/hf", Format.HUGGINGFACE)
+    theirs = library.Tokenizer.from_file(f"{tmp_path}/hf/tokenizer.json")
+    tokenizer = registry.make(vocabulary, settings)
+    for texts in ((TEXTS,), (TEXTS[:-1], TEXTS[1:])):
+        found = theirs.encode_batch(list(zip(*texts, strict=True)) if len(texts) > 1 else TEXTS)
+        ours = tokenizer(*texts)
+        for row, encoded in enumerate(found):
+            count = int(ours["input_mask"][row].numpy().sum())
+            assert ours["input_word_ids"][row, :count].numpy().tolist() == encoded.ids
+            assert ours["input_type_ids"][row, :count].numpy().tolist() == encoded.type_ids
+    again = weights.read(f"{tmp_path}/hf")
+    assert again.vocabulary == vocabulary
+    assert again.resolved_settings() == model.resolved_settings()
