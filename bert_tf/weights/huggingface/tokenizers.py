@@ -189,15 +189,16 @@ def _write_fast(
         made.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=space)
         made.decoder = tokenizers.decoders.ByteLevel()
     else:
-        longest = settings.get("max_characters_per_word", MAX_CHARACTERS_PER_WORD)
-        pieces = {
-            "continuing_subword_prefix": vocabulary.suffix,
-            "max_input_chars_per_word": longest,
-        }
-        model = tokenizers.models.WordPiece(ids, unk_token=vocabulary.roles["unknown"], **pieces)
+        given: Any = settings
+        model = tokenizers.models.WordPiece(
+            ids,
+            unk_token=vocabulary.roles["unknown"],
+            continuing_subword_prefix=vocabulary.suffix,
+            max_input_chars_per_word=given.get("max_characters_per_word", MAX_CHARACTERS_PER_WORD),
+        )
         made = tokenizers.Tokenizer(model)
         made.normalizer = tokenizers.normalizers.BertNormalizer(
-            strip_accents=settings["strip_accents"], lowercase=settings["lower_case"]
+            strip_accents=given["strip_accents"], lowercase=given["lower_case"]
         )
         made.pre_tokenizer = tokenizers.pre_tokenizers.BertPreTokenizer()
         made.decoder = tokenizers.decoders.WordPiece(vocabulary.suffix)
