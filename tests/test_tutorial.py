@@ -127,8 +127,8 @@ def test_the_commands_run_and_print_what_the_page_says(place):
             server.wait(60)
     report = json.loads((place / "savedmodels/finetuned/topics/report.json").read_text())
     if real:
-        accuracy = report["test_metrics"]["topics"]["accuracy"]
-        assert accuracy > report["test_bag_of_words"]["topics"]["accuracy"] + 0.1
+        accuracy = report["test_metrics"]["topics"]["test/accuracy"]
+        assert accuracy > report["test_bag_of_words"]["topics"]["test/accuracy"] + 0.1
 
 
 def _served(place, environment):
