@@ -51,6 +51,7 @@ def test_the_pages_name_the_same_files_which_exist():
     assert [file for file in files if not (ROOT / file).exists()] == []
 
 
+@pytest.mark.more
 def test_the_same_models_give_the_same_pictures(finished, tmp_path):  # noqa: F811
     """Of a small model; the numbers are checked where they are computed (facts.py)."""
     for folder in ("first", "second"):

@@ -29,9 +29,9 @@ class ExampleTable(Settings):
       columns: Columns by role, such as text=review,label=stars. A column is given by its name in
         the header, by its number from 1 (if there is no header), as a path in JSON (labels.label),
         or as several that are joined (title+text, 2+3). Roles: id, text, text_a, text_b, negative,
-        label, labels, words, tags, question, context, answer, answer_start, choices, source,
-        target, sentence, sentence1, sentence2, premise, hypothesis. Not given: usual names, such as
-        text or sentence1.
+        label, labels, words, tags, entities, question, context, answer, answer_start, choices,
+        source, target, sentence, sentence1, sentence2, premise, hypothesis. Not given: usual names,
+        such as text or sentence1.
       header: Whether the first line of a table names its columns. Not given: it is detected.
       encoding: Encoding of the input, such as cp1252, utf-16 or shift_jis.
       utf8_errors: What happens if bytes are not UTF-8. strict: an error that names the place;

@@ -112,6 +112,7 @@ def check_entities(outputs, index, text, entities):
     return len(entities)
 
 
+@pytest.mark.more
 def test_texts_without_words_and_whole_graphs(export):
     predictor = Predictor(export)
     for texts in ([""], ["", "the layer"], [" ", "\u200b"]):

@@ -66,6 +66,7 @@ def test_folds_score_fixed_settings(init, changes):
         settings_of(init, "classification", "data", folds=3, **changes).check()
 
 
+@pytest.mark.more
 def test_the_report_has_each_fold_and_the_model_is_the_usual_one(tmp_path, init, monkeypatch):
     data = f"{make_texts(tmp_path, train=48)}/train.tsv"
     usual = settings_of(init, "classification", data, epochs=1.0)

@@ -101,12 +101,6 @@ def test_tags_that_are_numbers_or_two_columns_in_json(tmp_path, caplog):
     assert read("ner", path, names, tags="ner_tags").task.labels == ("B-ORG", "O")
 
 
-def test_a_table_with_one_word_a_row_is_refused(tmp_path):
-    rows = "".join(f"Sentence: {n},EU,NNP,B-org\n,said,VBD,O\n" for n in range(20))
-    path = write(tmp_path / "ner.csv", f"Sentence #,Word,POS,Tag\n{rows}")
-    assert "each of its 40 rows has one word" in error_of("ner", path, words="Word", tags="Tag")
-
-
 NLI = ("neutral", "entailment", "contradiction", "-")
 
 

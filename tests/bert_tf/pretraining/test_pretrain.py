@@ -103,6 +103,7 @@ def test_a_vocabulary_of_other_examples_is_refused(tfrecords, model_path, tmp_pa
     assert "vocab.txt: is not the vocabulary that the examples were made with" in message
 
 
+@pytest.mark.more
 def test_damaged_examples_are_named(tfrecords, model_path, tmp_path):
     copy = shutil.copytree(tfrecords, tmp_path / "copy")
     shard = next(copy.glob("train-*"))
@@ -113,6 +114,7 @@ def test_damaged_examples_are_named(tfrecords, model_path, tmp_path):
     assert re.search(r"train-.*tfrecord: record \d+ is damaged", message)
 
 
+@pytest.mark.more
 def test_left_to_right_trains(corpus_path, vocab_path, model_path, tmp_path):
     write_examples(corpus_path, vocab_path, tmp_path / "t", "--objective=left_to_right", *SHORT)
     process = run(tmp_path / "t", model_path, tmp_path / "o", "--steps=10")
@@ -141,6 +143,7 @@ def test_masks_can_be_drawn_on_the_device(corpus_path, vocab_path, model_path, t
     assert points[0]["next_sentence_accuracy"] is None
 
 
+@pytest.mark.more
 def test_two_phases_of_two_lengths(corpus_path, vocab_path, tfrecords, model_path, tmp_path):
     write_examples(
         corpus_path, vocab_path, tmp_path / "long", "--max_seq_length=64",
@@ -203,6 +206,7 @@ def test_a_folder_of_another_model_is_left_as_it_is(finished, tfrecords, model_p
     assert before == {path: path.read_bytes() for path in other.rglob("*") if path.is_file()}
 
 
+@pytest.mark.more
 def test_segments_beyond_the_table_are_refused_before_the_first_step(
     tfrecords, corpus_path, vocab_path, tmp_path
 ):

@@ -91,6 +91,7 @@ def test_a_run_that_died_ends_with_the_bits_of_one_that_did_not(tmp_path, tfreco
     assert Run(tmp_path / "dying", tfrecords, compilation=compilation).go() == whole
 
 
+@pytest.mark.more
 @pytest.mark.parametrize(
     ("compilation", "accumulation"),
     [
@@ -163,6 +164,7 @@ def test_a_call_does_not_ask_for_the_next_source():
     assert events == [4, 5, "the next source", 8]
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_saves_and_stops(tmp_path, tfrecords, number):
     whole = Run(tmp_path / "whole", tfrecords).go()
@@ -192,6 +194,7 @@ def test_workers_notice_a_signal_during_the_last_save(tmp_path, tfrecords):
     assert run.checkpoints.steps()[-1] == STEPS
 
 
+@pytest.mark.more
 def test_other_seeds_drop_other_elements(tmp_path, tfrecords):
     a = Run(tmp_path / "a", tfrecords).go()
     assert a == Run(tmp_path / "b", tfrecords).go()

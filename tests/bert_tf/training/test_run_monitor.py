@@ -51,6 +51,7 @@ def _late(batch):
     return {name: value + tf.cast(zero, value.dtype) for name, value in batch.items()}
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("steps_per_execution", [1, 3])
 def test_steps_tell_how_long_they_wait_for_input(tmp_path, steps_per_execution):
     ready = tf.data.Dataset.from_tensors(make_batch(ROWS)).repeat()

@@ -85,6 +85,7 @@ def test_a_default_prompt_is_part_of_the_signature(sentence_model, tmp_path):
         parsed(prompt_name="x")
 
 
+@pytest.mark.more
 def test_training_adds_no_prompt_and_keeps_them(sentence_model, tmp_path):
     folder = sentence_model(others=PROMPTED)
     plain, output = (

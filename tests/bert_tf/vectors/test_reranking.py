@@ -117,6 +117,7 @@ def test_mining_that_is_killed_at_any_moment_is_resumed(folders, tmp_path, monke
     assert moments > 20
 
 
+@pytest.mark.more
 def test_commands_from_pairs_to_neighbours_in_a_new_order(folders, tmp_path):
     pairs = [{"text_a": f'{text} "?', "text_b": text} for text in TEXTS]
     (tmp_path / "pairs.jsonl").write_text("\n".join(map(json.dumps, pairs)))

@@ -258,6 +258,7 @@ def test_as_a_pretrained_model_it_has_all_other_signatures(sentence_model):
     assert source.task is None and source.guesses_words
 
 
+@pytest.mark.more
 def test_training_goes_on_with_the_same_pooling(sentence_model, tmp_path):
     folder = sentence_model("cls_token")
     settings = {"epochs": 1.0, "batch_size": 4}
@@ -271,6 +272,7 @@ def test_training_goes_on_with_the_same_pooling(sentence_model, tmp_path):
         sweep.finetune(again, output, f"{tmp_path}/cache", tensorboard=False)
 
 
+@pytest.mark.more
 def test_int8_is_scored_on_pairs(sentence_model, tmp_path):
     """An example of two texts is one row of a prediction, whatever a request has."""
     found = sources.find([f"embedding={sentence_model('cls_token')}"])

@@ -43,6 +43,7 @@ def test_outputs_that_cannot_be_are_one_line(tmp_path, corpus_path, output):
     assert line.startswith(f"error: {output[:8]}") and "check the path" in line
 
 
+@pytest.mark.more
 def test_sizes_that_no_memory_holds_are_refused_before_anything_is_made(
     tmp_path, corpus_path, vocab_path, tfrecords
 ):
@@ -113,6 +114,7 @@ def _runs(pid):
         return False
 
 
+@pytest.mark.more
 def test_workers_start_beside_tensorflow_and_end_with_the_command(tmp_path, vocab_path):
     """A process of its own: others of the tests have imported TensorFlow before."""
     process = subprocess.Popen(

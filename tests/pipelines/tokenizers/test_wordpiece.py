@@ -88,6 +88,7 @@ def _check_places(places, characters: list[str], lower_case: bool) -> None:
         _check(tokenizer, [place.replace("{}", c) for c in characters], lower_case)
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("lower_case", [True, False])
 def test_every_code_point_splits_as_the_rules_say(lower_case):
     """Those that mean something in every place; those that do not, in one."""
