@@ -39,8 +39,8 @@ def with_dev(
     if any(name.startswith("dev") for name in parts):
         if fold:
             raise InputError(
-                "--folds: scores parts of the training data in turn, and there is a dev file; name "
-                "the training file alone (--train=FILE, without --data)."
+                "--folds: scores parts of the training data in turn, and there is dev data; name a "
+                "file of training data alone (--train=FILE, without --data)."
             )
         return {"train": train, **parts}
     held_out = _fold(train, classes, *fold) if fold else _held_out(train, fraction, classes)
@@ -50,17 +50,28 @@ def with_dev(
 
 
 def _fold(examples: list[Any], classes: list[set[str]], number: int, folds: int) -> set[int]:
-    """Indices of a fold of the examples; those of one text or document stay together."""
+    """Indices of a fold of the examples; those of one text or document stay together.
+
+    Labels that the rest lacks stay in training.
+    """
     groups = list(map(_group, examples))
     ids = {group: index for index, group in enumerate(dict.fromkeys(groups))}
     if len(ids) < folds:
         raise InputError(f"--folds={folds}: {len(ids)} texts or documents are too few to split.")
     names = [min(each) for each in classes]  # of several labels, one decides
+    if max(Counter(names).values()) < folds:
+        raise InputError(
+            f"--folds={folds}: no label has so many examples; give fewer folds, of which each has "
+            "examples of the most frequent label."
+        )
     splitter = StratifiedGroupKFold(folds, shuffle=True, random_state=_SPLIT_SEED)
     with warnings.catch_warnings():  # of classes with fewer examples than folds
         warnings.simplefilter("ignore", UserWarning)
         parts = list(splitter.split(examples, names, [ids[group] for group in groups]))
-    return set(parts[number][1].tolist())
+    held_out = set(parts[number][1].tolist())
+    rest = {name for n, each in enumerate(classes) if n not in held_out for name in each}
+    lacking = {groups[n] for n in held_out if not classes[n] <= rest}
+    return {n for n in held_out if groups[n] not in lacking}
 
 
 def drawn(examples: list[Any], count: int | None) -> list[Any]:

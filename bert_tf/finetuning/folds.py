@@ -7,7 +7,7 @@ from typing import Any
 import keras
 from absl import logging
 
-from bert_tf.finetuning import sweep
+from bert_tf.finetuning import sweep, task_data
 from bert_tf.finetuning.settings import FineTuningSettings, Selection
 from bert_tf.training import distribution, run_folder
 from pipelines.common import files
@@ -19,31 +19,39 @@ _FOLDS = "folds"
 def finetune(settings: FineTuningSettings, output: str, cache: str) -> dict[str, Any]:
     """Fine-tunes as `sweep.finetune` does, and scores the settings on each of `settings.folds`.
 
-    The model is that of the usual run. The runs of the folds keep their last weights, as nothing
-    may be chosen on the part that is scored; their reports, predictions and mistakes are in the
-    folder `folds`. A command that was stopped is resumed.
+    The model is that of the usual run. The runs of the folds keep their last weights, and no
+    threshold is tuned, as nothing may be chosen on the part that is scored; their reports,
+    predictions and mistakes are in the folder `folds`. A command that was stopped is resumed.
 
     Returns:
       The report of the usual run, with the metrics of each fold, their means and their ranges as
       `folds`.
 
     Raises:
-      InputError: as for `sweep.finetune`; or there is a dev file, or there are several workers.
+      InputError: as for `sweep.finetune`; or there is a dev file, or there are several workers; or
+        there are too few examples. All of this is noticed before anything is trained.
     """
+    settings.check()
+    assert settings.folds is not None
     if distribution.in_cluster():
         raise InputError("--folds: works on one machine.")
-    report = sweep.finetune(dataclasses.replace(settings, folds=None), output, cache)
-    if report.get(_FOLDS, {}).get("count") == settings.folds:
-        return report
-    assert settings.folds is not None
     fixed = dataclasses.replace(
         settings, folds=None, evaluations=0, selection=Selection.LAST, keep_runs=False
     )
+    runs = [
+        dataclasses.replace(fixed, fold=(number, settings.folds))
+        for number in range(settings.folds)
+    ]
+    if not run_folder.is_finished(output):
+        for run in runs:
+            task_data.read_examples(run.tasks[0], run)
+    report = sweep.finetune(dataclasses.replace(settings, folds=None), output, cache)
+    if report.get(_FOLDS, {}).get("count") == settings.folds:
+        return report
     found = []
-    for number in range(settings.folds):
+    for number, chosen in enumerate(runs):
         keras.utils.clear_session()  # of the run before
         logging.info("fold %d of %d", number + 1, settings.folds)
-        chosen = dataclasses.replace(fixed, fold=(number, settings.folds))
         folder = f"{output}/{_FOLDS}/{number + 1}-of-{settings.folds}"
         found.append(sweep.finetune(chosen, folder, cache)["metrics"]["median"])
         files.remove_tree(f"{folder}/checkpoint")

@@ -350,7 +350,9 @@ class Run:
             for index, (split, prefix) in enumerate(item.scored(several)):
                 logits = predictor(split.features)
                 predictions = item.task.predict(split.examples, split.features, logits)
-                task = item.task.tune(split.examples, predictions)
+                task = item.task
+                if not self.setup.settings.fold:  # cross-validation chooses nothing here
+                    task = task.tune(split.examples, predictions)
                 found = task.metrics(split.examples, predictions)
                 if index == 0:
                     mains.append(found[task.main_metric])

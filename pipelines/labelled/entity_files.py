@@ -79,8 +79,10 @@ class _Form:
         if not self.column:
             known = {name: values[name] for name in ("id", "data") if name in values}
             return known | {"predictions": [{"result": items}]}
-        if isinstance(values.get(self.column), dict):  # spaCy's pair of a text and its annotations
-            return [text, {"entities": items}]
+        if isinstance(found := values.get(self.column), dict):
+            found = found | {"entities": items}
+            # spaCy's pairs of a text and its annotations are read as `text` and `label`.
+            return [text, found] if self.column == "label" else values | {self.column: found}
         return values | {self.column: items}
 
     def _item(self, text: str, entity: TextEntity) -> Any:
@@ -211,12 +213,19 @@ def _items(row: TableRow, column: str | None) -> list[Any] | None:
     if column is None:
         return None
     if not column:
-        work: list[Any] = next((row.values[name] for name in _WORK if row.values.get(name)), [])
+        work: Any = next((row.values[name] for name in _WORK if row.values.get(name)), [])
+        if not (isinstance(work, list) and all(isinstance(each, dict) for each in work)):
+            raise InputError(
+                f"{row.place}: its annotations are not objects with results; export the project "
+                "as JSON, not as numbers of annotations."
+            )
         done = [each for each in work if not each.get("was_cancelled")]
         if len(done) > 1:
             logging.warning("%s: has %d annotations; the first is read.", row.place, len(done))
-        results = done[0].get("result", []) if done else []
-        return [x for x in results if "labels" in x.get("value", {})] if done else None
+        results = (done[0].get("result") or []) if done else []
+        values = [(x, x.get("value") if isinstance(x, dict) else None) for x in results]
+        spans = [x for x, value in values if isinstance(value, dict) and "labels" in value]
+        return spans if done else None
     # Label Studio's JSON-MIN leaves out the column of a text without spans.
     value = row.get(column) if row.has(column) else []
     value = value.get("entities") if isinstance(value, dict) else value

@@ -109,6 +109,8 @@ def of_table(source: Source, row: TableRow, labelled: bool | None) -> dict[str, 
     roles = {"sentence": find("sentence", _SENTENCES), "words": find("words", _WORDS)}
     if None in roles.values() or isinstance(row.get(str(roles["words"])), list):
         return None
+    if "sentence" not in given and len(row.text(str(roles["words"])).split()) > 1:
+        return None  # a sentence per row, with a number
     if labelled is not False:
         roles["tags"] = find("tags", _TAGS)
         if roles["tags"] is None and not labelled:

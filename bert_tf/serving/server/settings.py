@@ -70,8 +70,10 @@ class ServerSettings(Settings):
         if (self.certificate is None) != (self.key is None):
             raise InputError("--certificate and --key: TLS needs both.")
         for origin in self.allow_origin or ():
-            if not re.fullmatch(r"https?://[^/\s*]+", origin):
+            # As browsers write it: in lower case, without the usual port.
+            if not re.fullmatch(r"(http(?!.*:80$)|https(?!.*:443$))://[^/\s*@A-Z]+", origin):
                 raise InputError(
-                    f"--allow_origin={origin}: give scheme, host and port of a website, such as "
+                    f"--allow_origin={origin}: give a website as browsers name it: scheme, host in "
+                    "lower case, and the port unless it is the usual one, such as "
                     "https://example.org or http://localhost:3000."
                 )

@@ -146,14 +146,14 @@ class Versions:
     def _open(self, version: Version, path: str) -> None:
         manifest = _manifest(path)
         saved_model.check_present(path)
-        logging.info("loading version %d.", version.number)
+        logging.info("loading %s.", path)
         predictor = self._load(path)
         state = VersionState.AVAILABLE
         with self._changed:
             self._known[version.number] = Version(
                 version.number, state, predictor=predictor, manifest=manifest
             )
-        logging.info("version %d is served.", version.number)
+        logging.info("%s is served.", path)
         if version.state is VersionState.AVAILABLE:
             self._retire(version)
 
@@ -164,8 +164,8 @@ class Versions:
         if reason != version.error:
             is_served = version.state is VersionState.AVAILABLE
             state = "is served as it was" if is_served else "is not served"
-            message = f"version %d {state}: %s"
-            logging.error(message, version.number, reason, exc_info=not expected)
+            message = f"%s: version %d {state}: %s"
+            logging.error(message, self._folder, version.number, reason, exc_info=not expected)
         with self._changed:
             if version.state is not VersionState.AVAILABLE:
                 version.state = VersionState.END
@@ -183,7 +183,7 @@ class Versions:
             predictor.close()
             del predictor
             gc.collect()  # its weights, before the next version is loaded
-        logging.info("version %d is no longer served.", version.number)
+        logging.info("%s: version %d is no longer served.", self._folder, version.number)
 
     @contextlib.contextmanager
     def use(self, number: int | None) -> Iterator[tuple[int, Predictor]]:

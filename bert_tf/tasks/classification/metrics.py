@@ -1,6 +1,6 @@
 """Metrics of labels that the user may choose, such as macro_f1 or recall:spam."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -18,15 +18,15 @@ _RANKINGS: dict[str, Any] = {
 _CHANCE = {"auroc": 0.5, "average_precision": 0.0}
 
 
-def check(name: str, known: Iterable[str], labels: Sequence[str]) -> None:
-    """Raises InputError unless a metric is one of these, or of the labels."""
+def check(task: str, name: str, known: Sequence[str], labels: Sequence[str]) -> None:
+    """Raises InputError unless a metric of a task is one of these, or of the labels."""
     kind, _, label = name.partition(":")
     if name in (*known, *_RANKINGS) or (kind in (*_OF_LABEL, *_RANKINGS) and label in labels):
         return
     of_label = f"{', '.join((*_OF_LABEL, *_RANKINGS))} with a label, such as f1:{labels[-1]}"
     where = f" The labels are {listed(list(labels), 20)}." if label else ""
     raise InputError(
-        f"--metric={name}: give {', '.join((*known, *_RANKINGS))}; or {of_label}.{where}"
+        f"{task}: --metric={name}: give {', '.join((*known, *_RANKINGS))}; or {of_label}.{where}"
     )
 
 

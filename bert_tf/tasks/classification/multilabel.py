@@ -83,7 +83,7 @@ class MultiLabel(LabelTask, TextTask):
                 "name their column, or columns of 0 and 1, with --columns=labels=COLUMN."
             )
         if self.metric:
-            metrics.check(self.metric, _METRICS, labels)
+            metrics.check(self.name, self.metric, _METRICS, labels)
         found = np.array([counts[label] for label in labels])
         odds = found / np.maximum(len(examples) - found, 1)
         # The root: full weights make rare labels far too frequent.

@@ -22,6 +22,7 @@ from pipelines.labelled.schema import TextExample
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+_COLUMNS = {"id", "text", "text_a", "text_b", "true_scores"}  # of predictions
 Examples = Sequence[TextExample]
 Predictions = Sequence[float | np.ndarray]  # [numbers] if there are several
 
@@ -66,20 +67,23 @@ class Regression(TextTask):
 
     def fit(self, examples: Examples) -> Self:
         """Finds the names of several numbers, and checks that scores differ."""
-        numbers = len(examples[0].truth.split())
-        named = dict(self.columns).get("label", "").split("+")
-        names = named if len(named) == numbers else [str(n) for n in range(1, numbers + 1)]
+        names = dict(self.columns).get("label", "").split("+")
+        if taken := _COLUMNS & set(names if len(names) > 1 else ()):
+            raise InputError(
+                f"--columns=label={'+'.join(names)}: predictions have a column {min(taken)!r} of "
+                "their own; rename yours."
+            )
         fitted = dataclasses.replace(
             self,
             pair=examples[0].text_b is not None,
-            labels=tuple(names) if numbers > 1 else (),
+            labels=tuple(names) if len(names) > 1 else (),
         )
         fitted.check(examples)
         for name, column in zip(names, fitted.scores_of(examples).T, strict=True):
             if len(set(column)) < 2:
                 raise InputError(
                     f"{file_of(examples[0].place)}: every example ({len(examples):,} in all) has "
-                    f"the same score{f' {name}' if numbers > 1 else ''}; give examples of "
+                    f"the same score{f' {name}' if fitted.labels else ''}; give examples of "
                     "different scores."
                 )
         return fitted
@@ -88,17 +92,20 @@ class Regression(TextTask):
         """Checks the number of texts, and that scores are numbers."""
         super().check(examples)
         for example in examples:
-            found = [] if example.label is None else example.label.split() or [example.label]
+            found = [] if example.label is None else [example.label]
+            if self.labels and found:
+                found = found[0].split()
             for number in found:
                 if not _is_number(number):
                     raise InputError(
                         f"{example.place}: the score {number!r} is not a number; write one, "
-                        "such as 2.5, or leave the example out."
+                        "such as 2.5, or leave the example out. Several have columns of their own: "
+                        "--columns=label=FIRST+SECOND."
                     )
             if found and len(found) != self.units:
                 raise InputError(
                     f"{example.place}: has {counted(len(found), 'score')}, and the task "
-                    f"{self.units}; name the columns with --columns=label=FIRST+SECOND."
+                    f"{self.units}; write one in each column."
                 )
 
     def scores_of(self, examples: Examples) -> np.ndarray:

@@ -79,7 +79,8 @@ class Classification(LabelTask, TextTask):
             )
         usual = max(counts, key=lambda label: counts[label])
         if self.metric:
-            metrics.check(self.metric, _METRICS.keys() - {"f1"}, labels)
+            known = [name for name in _METRICS if name != "f1"]
+            metrics.check(self.name, self.metric, known, labels)
         elif self.main_metric == "accuracy" and counts[usual] > _IMBALANCED * len(examples):
             logging.warning(
                 "%.0f %% of the examples are %r, so accuracy says little: --metric=macro_f1, or f1:"

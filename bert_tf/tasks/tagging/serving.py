@@ -25,6 +25,8 @@ from pipelines.tokenizers import byte_ranges, packing
 from pipelines.tokenizers.base import Tokenizer
 from pipelines.tokenizers.packing import Runs
 
+_MAX_CELLS = 1 << 16  # words of texts that are decoded together, padding included
+
 
 class TagsPrediction(NamedTuple):
     """A tag for each word, and its probability."""
@@ -178,12 +180,13 @@ class ServedTagging(LabelTask):
 
     def _tags_of_ids(self, results: Sequence[tf.Tensor], state: Tensors) -> Tensors:
         logits, *transitions = results
+        if transitions:  # which decide the tags, together with the logits of all words
+            return {"logits": logits, TRANSITIONS: transitions[0]}
         probabilities = tf.nn.softmax(logits)
         return {
             "tags": signatures.best(self.labels, probabilities),
             "probabilities": tf.reduce_max(probabilities, -1),
             "logits": logits,
-            **dict(zip([TRANSITIONS], transitions, strict=False)),
         }
 
     def _served_tags(
@@ -222,9 +225,26 @@ class ServedTagging(LabelTask):
         def decoded() -> tuple[tf.Tensor, tf.Tensor]:
             by_text = tf.RaggedTensor.from_value_rowids(logits, row, tf.cast(rows, tf.int64))
             words = by_text.row_lengths()
-            found = crf.decode(by_text.to_tensor(), words, table)
-            there = tf.sequence_mask(words, tf.shape(found[0])[1])
-            return tf.boolean_mask(found[0], there), tf.boolean_mask(found[1], there)
+
+            def together() -> tuple[tf.Tensor, tf.Tensor]:
+                found = crf.decode(by_text.to_tensor(), words, table)
+                there = tf.sequence_mask(words, tf.shape(found[0])[1])
+                return tf.boolean_mask(found[0], there), tf.boolean_mask(found[1], there)
+
+            def one_by_one() -> tuple[tf.Tensor, tf.Tensor]:
+                def text(number: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+                    begin, end = by_text.row_splits[number], by_text.row_splits[number + 1]
+                    tags, shares = crf.decode(logits[begin:end][tf.newaxis], [end - begin], table)
+                    return tags[0], shares[0]
+
+                kinds = (tf.RaggedTensorSpec([None], tf.int32), tf.RaggedTensorSpec([None]))
+                numbers = tf.range(tf.size(words))
+                found = tf.map_fn(text, numbers, fn_output_signature=kinds, parallel_iterations=1)
+                return found[0].flat_values, found[1].flat_values
+
+            # A long text among short ones would be padding for the most part.
+            cells = tf.size(words, tf.int64) * tf.reduce_max(tf.concat([words, [0]], 0))
+            return tf.cond(cells > _MAX_CELLS, one_by_one, together)
 
         if transitions is not None:
             return decoded()

@@ -38,7 +38,7 @@ def test_folds_share_no_text_and_have_all_labels():
     assert set(seen.values()) == {1} and len(seen) == len(examples)
 
 
-def test_a_label_that_only_one_fold_has_stays_in_training_elsewhere():
+def test_a_label_that_the_rest_lacks_stays_in_training():
     examples = [
         MultiLabelExample(str(n), "f: row 1", f"text {n}", None, ("rare",) if n == 7 else ())
         for n in range(10)
@@ -47,15 +47,25 @@ def test_a_label_that_only_one_fold_has_stays_in_training_elsewhere():
         dev_split.with_dev(tasks.make("multilabel"), {"all": list(examples)}, 0.1, (n, 5))
         for n in range(5)
     ]
-    assert sum(any(e.labels for e in part["dev"]) for part in parts) == 1
+    assert not any(e.labels for part in parts for e in part["dev"])
+    assert all(len(part["train"]) + len(part["dev"]) == 10 for part in parts)
 
 
 def test_folds_need_texts_and_no_dev_file():
     examples, task = _examples(6), tasks.make("classification")
     with pytest.raises(InputError, match="--folds=9: 4 texts or documents are too few"):
-        dev_split.with_dev(task, {"all": examples}, 0.1, (0, 9))
-    with pytest.raises(InputError, match=r"there is a dev file; name .*--train=FILE"):
+        dev_split.with_dev(task, {"all": list(examples)}, 0.1, (0, 9))
+    with pytest.raises(InputError, match="--folds=31: no label has so many examples"):
+        dev_split.with_dev(task, {"all": _examples()}, 0.1, (0, 31))
+    with pytest.raises(InputError, match=r"there is dev data; name .*--train=FILE"):
         dev_split.with_dev(task, {"all": examples, "dev": examples}, 0.1, (0, 2))
+
+
+def test_what_is_wrong_with_folds_is_noticed_before_anything_is_trained(tmp_path, init):
+    settings = settings_of(init, "classification", make_texts(tmp_path, train=20), folds=3)
+    with pytest.raises(InputError, match="--folds: .*there is dev data"):
+        folds.finetune(settings, f"{tmp_path}/out", f"{tmp_path}/cache")
+    assert not os.path.exists(f"{tmp_path}/out")
 
 
 @pytest.mark.parametrize(

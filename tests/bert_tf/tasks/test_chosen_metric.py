@@ -97,7 +97,9 @@ def test_an_unknown_metric_is_refused_with_those_that_exist(scored, metric):
     if not metric:
         assert _task(metric).fit(scored[0]).main_metric == "accuracy"
         return
-    with pytest.raises(InputError, match=rf"--metric={metric}: give .*balanced_accuracy.*f1:"):
+    with pytest.raises(
+        InputError, match=rf"classification: --metric={metric}: give .*balanced_accuracy.*f1:"
+    ):
         _task(metric).fit(scored[0])
 
 

@@ -11,7 +11,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf import tasks
-from bert_tf.tasks.tagging import crf, schemes
+from bert_tf.tasks.tagging import crf, schemes, serving
 from pipelines.common.errors import InputError
 from pipelines.labelled.schema import WordsExample
 
@@ -155,6 +155,22 @@ def test_tags_follow_their_scheme_without_training():
     assert free.numpy().tolist() == [4, 2, 0, 3, 2]
     # Only the texts together: the second text begins anew.
     assert [len(x) for x in task.choose_tags(tf.zeros([0, 5]), row[:0], 0)] == [0, 0]
+
+
+def test_long_texts_are_decoded_one_by_one_with_the_same_result(monkeypatch):
+    task = _tagging("B-X B-Y I-X I-Y O")
+    rng = np.random.default_rng(0)
+    row = tf.constant([0] * 5 + [2] * 1 + [3] * 9, tf.int64)  # text 1 has no word
+    logits = tf.constant(rng.normal(size=[15, len(task.labels)]), tf.float32)
+    size = len(task.labels) + 1
+    table = tf.constant(rng.normal(size=[size, size]), tf.float32)
+    for transitions in (None, table):
+        together = task.choose_tags(logits, row, 4, transitions)
+        monkeypatch.setattr(serving, "_MAX_CELLS", 0)
+        alone = task.choose_tags(logits, row, 4, transitions)
+        monkeypatch.undo()
+        assert together[0].numpy().tolist() == alone[0].numpy().tolist()
+        np.testing.assert_allclose(together[1], alone[1], atol=1e-6)
 
 
 def _examples(*rows):

@@ -36,8 +36,10 @@ def examples(task, tmp_path_factory):
 def test_columns_are_numbers_with_names(task, examples):
     fitted = task.fit(examples)
     assert (fitted.labels, fitted.units) == (("joy", "anger"), 2)
-    unnamed = dataclasses.replace(task, columns=()).fit(examples)
-    assert unnamed.labels == ("1", "2")
+    with pytest.raises(InputError, match="is not a number.*columns of their own"):
+        dataclasses.replace(task, columns=()).fit(examples)  # perhaps "1 234"
+    with pytest.raises(InputError, match="have a column 'id' of their own"):
+        dataclasses.replace(task, columns=(("label", "id+joy"),)).fit(examples)
     assert tasks.load(fitted.describe()).labels == fitted.labels
 
 
@@ -64,7 +66,7 @@ def test_scores_are_means_and_by_name(task, examples):
 def test_rows_have_all_numbers_and_each_varies(task, examples):
     fitted = task.fit(examples)
     one = dataclasses.replace(examples[0], label="0.5")
-    with pytest.raises(InputError, match=r"has 1 score, and the task 2; name the columns with"):
+    with pytest.raises(InputError, match="has 1 score, and the task 2; write one in each column"):
         fitted.check([one])
     with pytest.raises(InputError, match="the score 'x' is not a number"):
         fitted.check([dataclasses.replace(examples[0], label="0.5 x")])

@@ -171,6 +171,7 @@ def test_texts_that_are_not_accepted(tmp_path, caplog):
         ([{"text": "a b", "mine": [[0, 1, "A"]]}], "--columns=entities=NAME"),
         ([FORMS["prodigy"] | {"answer": "reject"}], "no text is annotated"),
         ([{"data": {"a": "x", "b": "y"}, "annotations": [{"result": []}]}], "--columns=text=NAME"),
+        ([{"data": {"text": "x"}, "annotations": [5]}], "export the project as JSON"),
     ],
 )
 def test_mistakes_are_named(tmp_path, rows, message):
@@ -185,3 +186,16 @@ def test_columns_are_named(tmp_path):
     assert list(example.tags) == TAGS
     with pytest.raises(InputError, match="n is '3', not a list of spans"):
         _read(tmp_path, rows, entities="n")
+
+
+def test_results_without_spans_are_none(tmp_path):
+    done = [None, [{"value": None}, "x", {"value": {"choices": ["a"]}}]]
+    rows = [{"data": {"text": "a b"}, "annotations": [{"result": each}]} for each in done]
+    assert [each.tags for each in _read(tmp_path, rows, "tasks.json")] == [("O", "O")] * 2
+
+
+def test_objects_of_spans_are_written_back_as_objects(tmp_path):
+    row = {"id": 7, "text": "Ada", "entities": {"entities": [[0, 3, "PER"]], "by": "me"}}
+    (example,) = _read(tmp_path, [row])
+    found = example.form.written("Ada", [TextEntity("LOC", 0, 3)])
+    assert found == row | {"entities": {"entities": [[0, 3, "LOC"]], "by": "me"}}

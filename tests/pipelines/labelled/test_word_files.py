@@ -7,7 +7,7 @@ import json
 import pytest
 
 from pipelines.common.errors import InputError
-from pipelines.labelled import conll, text_files, text_lines
+from pipelines.labelled import conll, text_files, text_lines, user_files
 from pipelines.labelled.source import Source
 from pipelines.labelled.text_files import WordsFile, read_words
 
@@ -141,3 +141,16 @@ def test_a_table_of_words_without_sentences_is_refused(tmp_path):
     path.write_text("words,tags\n" + "London,B-geo\n" * 30)
     with pytest.raises(InputError, match="--columns=sentence=NAME,words=NAME"):
         list(read_words(Source(str(path)), True))
+
+
+def test_numbers_of_sentences_do_not_make_words_of_sentences(tmp_path):
+    path = tmp_path / "train.tsv"
+    rows = ["1\tJohn lives here\tB-PER O O", "2\tHello\tO"]
+    path.write_text("\n".join(["sentence_id\twords\ttags", *rows]) + "\n")
+    (first, second) = user_files.read_words(Source(str(path)), True)
+    assert first.words == ("John", "lives", "here") and second.words == ("Hello",)
+    path.write_text("\n".join(["sentence_id\twords\ttags", *rows[::-1]]) + "\n")
+    with pytest.raises(
+        InputError, match="line 3: has 3 words and as many tags, and the rows before"
+    ):
+        list(user_files.read_words(Source(str(path)), True))

@@ -112,7 +112,17 @@ def test_browsers_are_told_which_site_may_read(served):
         headers("https://evil.example")
 
 
-@pytest.mark.parametrize("origin", ["*", "example.org", "https://example.org/", "https://*.org"])
+@pytest.mark.parametrize(
+    "origin",
+    [
+        "*",
+        "example.org",
+        "https://example.org/",
+        "https://*.org",
+        "https://a.org:443",
+        "http://A.org",
+    ],
+)
 def test_an_origin_is_a_website(origin):
     with pytest.raises(InputError, match=r"--allow_origin=.*such as https://example.org"):
         ServerSettings(allow_origin=[origin]).check()
