@@ -129,8 +129,10 @@ class FeatureSettings(Settings):
 
         Raises:
           InputError: a value is out of range.
-          TypeError: a setting is unknown, or has another type.
+          TypeError: a setting is unknown, or has another type; or the values have no names.
         """
+        if not isinstance(values, Mapping):
+            raise TypeError(f"{values!r} is not an object.")
         fields: dict[str, Any] = {
             name: tuple(value) if isinstance(value, list) else value
             for name, value in values.items()

@@ -257,6 +257,7 @@ def test_readers_of_vectors_report_damage(vectors, tmp_path, name):
         ({"shape": [0]}, "is not the array that"),
         ({"settings": {"unit": "text", "pooling": "sum"}}, "does not describe one vector"),
         ({"settings": {"unit": "token"}}, "does not describe one vector for each text"),
+        ({"settings": []}, "does not describe one vector for each text"),
         ({"blocks": [{"rows": 1}]}, "lacks the field shape"),
     ):
         manifest.write_text(json.dumps(described | change))
