@@ -34,7 +34,7 @@ FOLLOWED = [
 ]  # fmt: skip
 # What they advise needs a model, or labelled files, or is written for another command.
 ELSEWHERE = {
-    "engine=tensorflow", "pooling=mean", "columns=text", "columns=text_a", "columns=label", "columns=labels", "columns=tags",
+    "engine=tensorflow", "pooling=mean", "columns=text", "columns=text_a", "columns=labels", "columns=tags",
     "columns=words", "task=multilabel", "task=ner", "character_coverage=0.9995",
     "lower_case=false", "combine=weighted", "objective=left_to_right", "objective=denoising",
 }  # fmt: skip

@@ -107,7 +107,9 @@ CASES = [
     _of_labels(pair=True, balanced=True, thresholds=(0.4, 0.5, 0.6)),
     _of_labels(only="good", max_seq_length=9, windows=2),
     _of_texts("regression", ["0.5", "1", "2", "2.5", "3"]),
-    _of_texts("regression", ["0.5 1", "1 3", "2 0", "2.5 1", "3 -1"]),
+    _of_texts(
+        "regression", ["0.5 1", "1 3", "2 0", "2.5 1", "3 -1"], columns=(("label", "joy+anger"),)
+    ),
     _of_texts("stsb", ["0.5", "1", "2", "2.5", "5"], pair=True),
     _of_words("ner", ["B-X", "I-X", "O", "O", "B-Y", "I-Y", "O"]),
     _of_words("ner", ["B-X", "I-X", "O", "O", "B-Y", "I-Y", "O"], head=HeadConfig(crf=True)),
