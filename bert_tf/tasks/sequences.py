@@ -7,10 +7,12 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.tasks.base import Batch, Task
+from bert_tf.tasks.signatures import ServedModel
 from pipelines.labelled.features import FeatureColumn, Features, packed_columns
 from pipelines.tokenizers.packing import Packed
 
 _LENGTHS = "sequence_lengths"
+ABSENT = -1e9  # the score of a choice that a row does not have
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,3 +81,36 @@ class SequencesTask(Task):
             index: tf.reshape(value, tf.concat([[-1], tf.shape(value)[2:]], 0))
             for index, value in outputs.items()
         }
+
+
+def some_present(model: ServedModel, values: tf.Tensor, present: tf.Tensor, what: str) -> tf.Tensor:
+    """The values [batch, choices, ...], checked to have a choice in each row.
+
+    Args:
+      model: other runtimes than TensorFlow have no checks.
+      values: [batch, choices, ...].
+      present: bool [batch, choices].
+      what: what a choice is called.
+
+    Raises (in the graph):
+      InvalidArgumentError: a row has no choice.
+    """
+    if model.portable:
+        return values
+    message = f"every row must have a {what} that is not empty."
+    check = tf.debugging.Assert(tf.reduce_all(tf.reduce_any(present, -1)), [message])
+    with tf.control_dependencies([check]):
+        return tf.identity(values)
+
+
+def best_present(scores: tf.Tensor, present: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """The index of the best choice, int32 [batch], and the scores, `ABSENT` where there is none.
+
+    Args:
+      scores: float32 [batch, choices].
+      present: bool [batch, choices].
+    """
+    scores = tf.where(present, scores, ABSENT)
+    # A lower score is appended, so that a batch without choices has a highest one, too.
+    filled = tf.concat([scores, tf.fill([tf.shape(scores)[0], 1], 2 * ABSENT)], 1)
+    return tf.argmax(filled, -1, tf.int32), scores

@@ -11,7 +11,7 @@ import numpy as np
 import scipy.special
 import tensorflow as tf
 
-from bert_tf.tasks import reports, signatures
+from bert_tf.tasks import reports, sequences, signatures
 from bert_tf.tasks.base import Batch, TaskFiles
 from bert_tf.tasks.sequences import SequencesTask
 from bert_tf.tasks.signatures import Arrays, Prepared, ServedModel, Signature, Tensors
@@ -25,8 +25,6 @@ from pipelines.tokenizers.base import Tokenizer
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-_ABSENT = -1e9  # the logit of a choice that an example does not have
 
 
 class ChoicePrediction(NamedTuple):
@@ -84,7 +82,7 @@ class Choice(SequencesTask):
     def logits(self, logits: tf.Tensor, batch: dict[str, tf.Tensor]) -> tf.Tensor:
         """Scores of the choices, [size, choices]; absent ones have a very low one."""
         mask = batch["choice_mask"]
-        return tf.where(mask > 0, tf.reshape(logits, tf.shape(mask)), _ABSENT)
+        return tf.where(mask > 0, tf.reshape(logits, tf.shape(mask)), sequences.ABSENT)
 
     def losses(self, logits: tf.Tensor, batch: dict[str, tf.Tensor]) -> tf.Tensor:
         """Negative log-likelihood of the right choices."""
@@ -118,7 +116,7 @@ class Choice(SequencesTask):
 
     def _pack(self, model: ServedModel, inputs: Tensors) -> Prepared:
         choices = inputs["choices"]
-        choices = _with_some(model, choices, choices != "")
+        choices = sequences.some_present(model, choices, choices != "", "choice")
         shape = tf.shape(choices)
         rows = tf.repeat(tf.range(shape[0]), shape[1])
         tokenize = model.tokenizer.functions.tokenize
@@ -232,42 +230,18 @@ def _right(examples: Examples, predictions: Predictions) -> np.ndarray:
 def _flat(model: ServedModel, inputs: Tensors) -> Prepared:
     """Token ids [batch, choices, length] as one sequence for each choice."""
     present = tf.reduce_any(inputs["input_mask"] > 0, -1)
-    ids = _with_some(model, inputs["input_word_ids"], present)
+    ids = sequences.some_present(model, inputs["input_word_ids"], present, "choice")
     shape = tf.shape(ids)
     inputs = inputs | {"input_word_ids": ids}
     flat = {name: tf.reshape(x, [shape[0] * shape[1], shape[2]]) for name, x in inputs.items()}
     return Prepared(flat, {"present": present})
 
 
-def _with_some(model: ServedModel, values: tf.Tensor, present: tf.Tensor) -> tf.Tensor:
-    """The values [batch, choices, ...], checked to have a choice in each row.
-
-    Args:
-      model: other runtimes than TensorFlow have no checks.
-      values: [batch, choices, ...].
-      present: bool [batch, choices].
-
-    Raises (in the graph):
-      InvalidArgumentError: a row has no choice.
-    """
-    if model.portable:
-        return values
-    message = "every row must have a choice that is not empty."
-    check = tf.debugging.Assert(tf.reduce_all(tf.reduce_any(present, -1)), [message])
-    with tf.control_dependencies([check]):
-        return tf.identity(values)
-
-
 def _outputs(results: Sequence[tf.Tensor], state: Tensors) -> Tensors:
     present = state["present"]
-    logits = tf.where(present, tf.reshape(results[0][:, 0], tf.shape(present)), _ABSENT)
-    # A lower score is appended, so that a batch without choices has a highest one, too.
-    filled = tf.concat([logits, tf.fill([tf.shape(logits)[0], 1], 2 * _ABSENT)], 1)
-    return {
-        "choice": tf.argmax(filled, -1, tf.int32),
-        "probabilities": tf.nn.softmax(logits),
-        "logits": logits,
-    }
+    scores = tf.reshape(results[0][:, 0], tf.shape(present))
+    best, logits = sequences.best_present(scores, present)
+    return {"choice": best, "probabilities": tf.nn.softmax(logits), "logits": logits}
 
 
 def _read(source: Source, split: str, labelled: bool, skipped: list[str]) -> list[Any]:

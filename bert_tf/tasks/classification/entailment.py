@@ -10,7 +10,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from bert_tf.tasks import signatures
+from bert_tf.tasks import sequences, signatures
 from bert_tf.tasks.signatures import Prepared, ServedModel, Signature, Tensors
 from pipelines.tokenizers import packing
 from pipelines.tokenizers.base import Tokenizer
@@ -18,7 +18,6 @@ from pipelines.tokenizers.packing import Packed
 
 SUFFIX = "_zero_shot"  # of the name of the signature
 _SENTENCE = r"(?s).*[.!?。！？।؟]\s*"
-_ABSENT = -1e9  # the logit of a label that a row does not have
 
 
 def numbers(labels: Sequence[str]) -> tuple[int, int] | None:
@@ -71,23 +70,17 @@ def signature(name: str, yes: int, no: int, max_seq_length: int, model: ServedMo
     def preprocess(inputs: Tensors) -> Prepared:
         inputs = signatures.same_batch(inputs)
         labels = inputs["labels"]
-        given = tf.reduce_all(tf.reduce_any(labels != "", -1))
-        check = tf.debugging.Assert(given, ["every row must have a label that is not empty."])
-        with tf.control_dependencies([check]):
-            packed, _ = pack(model.tokenizer, inputs["text"], labels, max_seq_length)
+        labels = sequences.some_present(model, labels, labels != "", "label")
+        packed, _ = pack(model.tokenizer, inputs["text"], labels, max_seq_length)
         return Prepared(model.padded(packed), {"labels": labels})
 
     def postprocess(results: Sequence[Any], state: Tensors) -> Tensors:
         labels = state["labels"]
         shape = tf.concat([tf.shape(labels), [-1]], 0)
         logits = tf.gather(tf.reshape(results[0], shape), [yes, no], axis=-1)
-        entailed = tf.where(labels != "", logits[..., 0], _ABSENT)
-        # A lower one is appended, so that a batch without labels has a highest one, too.
-        rows = tf.shape(labels)[:1]
-        filled = tf.concat([entailed, tf.fill([rows[0], 1], 2 * _ABSENT)], 1)
-        names = tf.concat([labels, tf.fill([rows[0], 1], "")], 1)
+        best, entailed = sequences.best_present(logits[..., 0], labels != "")
         return {
-            "label": tf.gather(names, tf.argmax(filled, -1), batch_dims=1),
+            "label": tf.gather(labels, best, batch_dims=1),
             "probabilities": tf.nn.softmax(entailed),
             "entailment": tf.where(labels != "", tf.nn.softmax(logits)[..., 0], 0.0),
         }
