@@ -61,14 +61,15 @@ def _fold(examples: list[Any], classes: list[set[str]], number: int, folds: int)
     names = [min(each) for each in classes]  # of several labels, one decides
     if max(Counter(names).values()) < folds:
         raise InputError(
-            f"--folds={folds}: no label has so many examples; give fewer folds, of which each has "
-            "examples of the most frequent label."
+            f"--folds={folds}: no label has so many examples; give fewer folds, so that each has an "
+            "example of the most frequent label."
         )
     splitter = StratifiedGroupKFold(folds, shuffle=True, random_state=_SPLIT_SEED)
     with warnings.catch_warnings():  # of classes with fewer examples than folds
         warnings.simplefilter("ignore", UserWarning)
-        parts = list(splitter.split(examples, names, [ids[group] for group in groups]))
-    held_out = set(parts[number][1].tolist())
+        parts = splitter.split(examples, names, [ids[group] for group in groups])
+        _, found = next(itertools.islice(parts, number, None))
+    held_out = set(found.tolist())
     rest = {name for n, each in enumerate(classes) if n not in held_out for name in each}
     lacking = {groups[n] for n in held_out if not classes[n] <= rest}
     return {n for n in held_out if groups[n] not in lacking}

@@ -43,8 +43,7 @@ def finetune(settings: FineTuningSettings, output: str, cache: str) -> dict[str,
         for number in range(settings.folds)
     ]
     if not run_folder.is_finished(output):
-        for run in runs:
-            task_data.read_examples(run.tasks[0], run)
+        task_data.read_examples(runs[0].tasks[0], runs[0])  # the others fail for the same reasons
     report = sweep.finetune(dataclasses.replace(settings, folds=None), output, cache)
     if report.get(_FOLDS, {}).get("count") == settings.folds:
         return report

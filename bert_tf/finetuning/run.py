@@ -151,11 +151,18 @@ class Run:
         self.schedule = batches.TaskOrder(self._training, settings.batch_size)
         self.total_steps = max(1, round(settings.epochs * self.schedule.steps_per_epoch))
         warmup_steps = round(settings.warmup_fraction * self.total_steps)
+
+        def make_model() -> TaskModel:
+            tasks = [item.task for item in setup.data]
+            model = TaskModel.for_tasks(setup.config, tasks, dtype=settings.precision)
+            Frozen.parse(settings.freeze, setup.config).apply(model)
+            return model
+
         self.session = Session(
             setup.strategy,
             settings,
             WarmupLinearDecay(rate, warmup_steps, self.total_steps),
-            lambda: _make_model(setup),
+            make_model,
             lambda model: _layer_factors(model, settings.layer_decay),
             setup.watchdog,
             bias_correction=True,
@@ -365,13 +372,6 @@ class Run:
             prefix = checkpoints.MODEL_PREFIX
             arrays = {f"{prefix}{v.path}": v.numpy() for v in self.model.variables}
             checkpoints.write_arrays(self.setup.kept_folder(self.rate, seed), arrays)
-
-
-def _make_model(setup: Setup) -> TaskModel:
-    tasks, settings = [item.task for item in setup.data], setup.settings
-    model = TaskModel.for_tasks(setup.config, tasks, dtype=settings.precision)
-    Frozen.parse(settings.freeze, setup.config).apply(model)
-    return model
 
 
 def _layer_factors(model: TaskModel, decay: float) -> dict[str, float]:

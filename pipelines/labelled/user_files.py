@@ -257,9 +257,10 @@ def _joined_words(rows: Iterable[TableRow], found: Mapping[str, str]) -> Iterato
         mark, place = new or mark, place if words else row.place
         words.append(row.text(found["words"]))
         tags += [row.text(found["tags"])] if "tags" in found else []
-        if 1 < len(words[-1].split()) == len(tags[-1].split() if tags else ()):
+        several = len(words[-1].split())
+        if several > 1 and tags and several == len(tags[-1].split()):
             raise InputError(
-                f"{row.place}: has {len(words[-1].split())} words and as many tags, and the rows "
+                f"{row.place}: has {several} words and as many tags, and the rows "
                 "before have one; write a word per row, or a sentence per row, in the whole file."
             )
     yield sentence()

@@ -95,7 +95,7 @@ class RestServer(uvicorn.Server):
     ):
         certificate, key = identity.files or (None, None)
         app: Any = rest.RestInterface(answerer, identity, host, origins)
-        if origins:  # answers, refusals too, tell a browser that these may read them
+        if origins:  # each answer, refusals too, names the website that may read it
             allowed = ("Authorization", "Content-Type")
             app = CORSMiddleware(app, origins, allow_methods=("GET", "POST"), allow_headers=allowed)
         config = uvicorn.Config(

@@ -65,7 +65,7 @@ def models_in(folder: str, name: str | None) -> dict[str, str]:
     """The folders of versions in a folder, by the names of models: itself, or those that it has.
 
     Args:
-      folder: of the versions of one export, or of such folders, whose names are those of models.
+      folder: of the versions of one export; or of such folders, which have the names of models.
       name: of the model, if it is one; None: "bert".
 
     Raises:

@@ -64,7 +64,7 @@ def signature(name: str, yes: int, no: int, max_seq_length: int, model: ServedMo
       yes: number of the logit of entailment.
       no: number of that of its opposite; neutrality is left out.
       max_seq_length: maximum number of tokens in a sequence.
-      model: a model whose head has these logits.
+      model: a model with a head of these logits.
     """
 
     def preprocess(inputs: Tensors) -> Prepared:

@@ -90,7 +90,7 @@ class ServedTagging(LabelTask):
 
     Attributes:
       valid_tags: whether tags follow their scheme, if it is known: an entity begins with B- or S-,
-        and goes on with its type. Training sets it by its own tags.
+        and continues with its type. Training sets it by its own tags.
     """
 
     valid_tags: bool = True
