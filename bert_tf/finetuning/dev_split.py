@@ -61,8 +61,8 @@ def _fold(examples: list[Any], classes: list[set[str]], number: int, folds: int)
     names = [min(each) for each in classes]  # of several labels, one decides
     if max(Counter(names).values()) < folds:
         raise InputError(
-            f"--folds={folds}: no label has so many examples; give fewer folds, so that each has an "
-            "example of the most frequent label."
+            f"--folds={folds}: no label has so many examples; give fewer folds, so that each has "
+            "an example of the most frequent label."
         )
     splitter = StratifiedGroupKFold(folds, shuffle=True, random_state=_SPLIT_SEED)
     with warnings.catch_warnings():  # of classes with fewer examples than folds

@@ -17,7 +17,6 @@ from bert_tf.finetuning import batches
 from bert_tf.finetuning.freezing import Frozen
 from bert_tf.finetuning.preparation import PreparedRun
 from bert_tf.finetuning.settings import FineTuningSettings, Selection
-from bert_tf.models.layers.base import Weight
 from bert_tf.tasks import objectives
 from bert_tf.tasks.labels import LabelTask
 from bert_tf.tasks.model import TaskModel
@@ -286,7 +285,7 @@ class Run:
         }
         for variable in self.model.variables:
             if variable.path in missing:
-                first = _first_value(stated[variable.path], rng)
+                first = stated[variable.path].first_value(rng)
                 variable.assign(biases.get(variable.path) or first)
         if any(path.startswith(POOLER) for path in missing) and self.model.encoder.pooler.trainable:
             logging.warning("%s has no pooler; a new one is trained.", settings.init)
@@ -389,13 +388,3 @@ def _layer_factors(model: TaskModel, decay: float) -> dict[str, float]:
         for index, layer in enumerate(layers)
         for variable in layer
     }
-
-
-def _first_value(weight: Weight, rng: np.random.Generator) -> np.ndarray:
-    """The initial value of a weight, float32; for kernels from a truncated normal distribution."""
-    if isinstance(weight.initial, str):
-        return np.full(weight.shape, {"zeros": 0, "ones": 1}[weight.initial], np.float32)
-    values = rng.standard_normal(weight.shape)
-    while (far := np.abs(values) > 2).any():
-        values[far] = rng.standard_normal(int(far.sum()))
-    return (weight.initial * values).astype(np.float32)

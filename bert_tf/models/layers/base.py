@@ -36,6 +36,15 @@ class Weight(NamedTuple):
     attribute: str = ""
     integer: bool = False
 
+    def first_value(self, rng: np.random.Generator) -> np.ndarray:
+        """Draws an initial value, float32, from a generator rather than by Keras."""
+        if isinstance(self.initial, str):
+            return np.full(self.shape, {"zeros": 0, "ones": 1}[self.initial], np.float32)
+        values = rng.standard_normal(self.shape)
+        while (far := np.abs(values) > 2).any():
+            values[far] = rng.standard_normal(int(far.sum()))
+        return (self.initial * values).astype(np.float32)
+
 
 class Declared:
     """A layer or model that declares its weights before it creates them.
