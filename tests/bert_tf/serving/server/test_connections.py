@@ -85,7 +85,10 @@ def test_messages_of_grpc_that_do_not_come_are_not_waited_for(stub):
             predict(never())
         assert raised.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
         stop.set()
-    assert server.get(attacks.PREDICT, attacks.SMALL)[0] == 200
+    end = time.monotonic() + 60
+    while (status := server.get(attacks.PREDICT, attacks.SMALL)[0]) == 429:
+        assert time.monotonic() < end  # the client can know it before the place is free
+    assert status == 200
 
 
 def test_where_descriptors_are_short_connections_wait(stub):
