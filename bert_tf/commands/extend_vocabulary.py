@@ -3,10 +3,14 @@ r"""Adds words of a field to the vocabulary of a model, for further pre-training
   bert-tf extend-vocabulary --model=uncased_L-12_H-768_A-12 --corpus='notes/*.txt' --count=2000 \
       --output=savedmodels/extended
   bert-tf extend-vocabulary --model=savedmodels/base --words=terms.txt --output=savedmodels/extended
+  bert-tf extend-vocabulary --model=savedmodels/base --keep_tokens='<e1>,</e1>' --output=marked
 
 Words that the vocabulary takes apart become tokens: those of a list, one per line, or those of a
 corpus that save the most tokens. Each begins as the mean of its pieces. Then pre-train the model
 further on such text (INIT=savedmodels/extended make pretrain).
+
+Marks such as <e1>, or [unused1] of the vocabulary, are kept whole by --keep_tokens: each is one
+token wherever it stands. The model learns them in fine-tuning.
 """
 
 import functools
@@ -23,6 +27,7 @@ def main(
     corpus: OptionalCorpus,
     words: str | None = None,
     count: Count = 1000,
+    keep_tokens: list | None = None,
     output: Path,
 ) -> None:
     """Writes the model with more words.
@@ -31,10 +36,14 @@ def main(
       model: The model: any that `bert-tf convert` reads.
       words: File of words, one per line. Not given: --corpus.
       count: Words to add from the corpus, at most.
+      keep_tokens: Tokens that are kept whole in texts, such as <e1>,</e1>; they are added if the
+        vocabulary lacks them. Not given: none.
       output: Folder to write.
     """
-    if bool(words) == bool(corpus.corpus):
-        raise InputError("name either a corpus (--corpus) or a list of words (--words).")
+    if bool(words) + bool(corpus.corpus) + bool(keep_tokens) != 1:
+        raise InputError(
+            "name either a corpus (--corpus), a list of words (--words) or marks (--keep_tokens)."
+        )
     from bert_tf import weights
     from bert_tf.weights import extension
     from pipelines.common import files
@@ -42,6 +51,14 @@ def main(
 
     files.check_absent(output)
     bundle = weights.read(model)
+    if keep_tokens:
+        marked = extension.with_kept_tokens(bundle, keep_tokens)
+        weights.write(marked, output)
+        print(
+            f"{output}: {', '.join(keep_tokens)} are tokens; "
+            f"{len(marked.require_vocabulary()):,} in all"
+        )
+        return
     saved = {}
     if words:
         chosen = vocabulary.read_lines(words)

@@ -2,7 +2,7 @@
 
 import collections
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,8 +10,9 @@ import numpy as np
 from bert_tf.models.config import BertConfig
 from bert_tf.weights.bundle import Bundle
 from pipelines.common.errors import InputError
-from pipelines.tokenizers import wordpiece
+from pipelines.tokenizers import kept_tokens, wordpiece
 from pipelines.tokenizers.base import Tokenizer
+from pipelines.tokenizers.vocabulary import TokenizerSettings
 from pipelines.tokenizers.wordpiece_vocabulary import MAX_CHARACTERS_PER_WORD, WordPieceVocabulary
 
 _POSITIONS = "encoder/embeddings/position_embeddings"
@@ -60,7 +61,8 @@ def with_words(model: Bundle, words: Iterable[str]) -> tuple[Bundle, list[str]]:
       InputError: the vocabulary is not WordPiece; or a word is several for the tokenizer, has
         characters that are unknown to it, or is too long.
     """
-    vocabulary, tokenizer = vocabulary_of(model), model.tokenizer()
+    vocabulary_of(model)  # raises InputError unless it can be extended
+    tokenizer = model.tokenizer()
     settings: Any = tokenizer.settings
     given = list(dict.fromkeys(filter(None, map(str.strip, words))))
     found: dict[str, Sequence[int]] = {}
@@ -85,19 +87,52 @@ def with_words(model: Bundle, words: Iterable[str]) -> tuple[Bundle, list[str]]:
                 f"{word!r} has characters that the vocabulary lacks, so it has no pieces to take "
                 "an embedding from."
             )
-    old = len(vocabulary)
-    extended = WordPieceVocabulary((*vocabulary.tokens, *found), model.place)
+    return _with_tokens(model, found, dict(tokenizer.settings)), list(found)
+
+
+def with_kept_tokens(model: Bundle, tokens: Iterable[str]) -> Bundle:
+    """A copy of a model whose tokenizer finds tokens such as <e1> whole, wherever they stand.
+
+    Those that the vocabulary lacks are added, with the means of the embeddings of their pieces.
+
+    Raises:
+      InputError: the vocabulary is not WordPiece; or a token is empty, special, has white space or
+        no character that the tokenizer keeps, or is too long.
+    """
+    vocabulary, tokenizer = vocabulary_of(model), model.tokenizer()
+    settings, given = dict(tokenizer.settings), list(dict.fromkeys(tokens))
+    found: dict[str, Sequence[int]] = {}
+    for token, ids in zip(given, _pieces(tokenizer, given), strict=True):
+        if token.split() != [token] or token in vocabulary.roles.values() or not ids:
+            raise InputError(
+                f"--keep_tokens: {token!r} cannot be a token; name words without white space, such "
+                "as <e1>, that are not special tokens of the model."
+            )
+        if token not in vocabulary.tokens:
+            found[token] = ids
+    kept = dict.fromkeys([*str(settings.get("kept_tokens", "")).split(), *given])
+    if len(kept) > kept_tokens.LIMIT:
+        raise InputError(f"--keep_tokens: at most {kept_tokens.LIMIT:,} tokens are kept whole.")
+    settings["kept_tokens"] = " ".join(kept)
+    return _with_tokens(model, found, settings)
+
+
+def _with_tokens(
+    model: Bundle, pieces: Mapping[str, Sequence[int]], settings: TokenizerSettings
+) -> Bundle:
+    """A copy of a model with more tokens, whose pieces are given, and settings of its tokenizer."""
+    tokens = model.require_vocabulary().tokens
+    extended = WordPieceVocabulary((*tokens, *pieces), model.place)
     weights = {
-        name: _with_rows(value, old, list(found.values()))
+        name: _with_rows(value, len(tokens), list(pieces.values()))
         if name.endswith(("/word_embeddings", "/output_bias"))
         else value
         for name, value in model.weights.items()
     }
     config: Any = dataclasses.replace(model.config, vocab_size=len(extended))  # type: ignore
-    changed = dataclasses.replace(
-        model, config=config, weights=weights, vocabulary=extended, tokenizer_settings=None
+    return dataclasses.replace(
+        model, config=config, weights=weights, vocabulary=extended, tokenizer_settings=settings
     )
-    return dataclasses.replace(changed, tokenizer_settings=dict(tokenizer.settings)), list(found)
 
 
 def _pieces(tokenizer: Tokenizer, words: Sequence[str]) -> list[Sequence[int]]:

@@ -255,6 +255,11 @@ def _log_tokenizer_flags(settings: TokenizerSettings) -> None:
             "google-research/bert strips accents if and only if it lower-cases; this model does "
             "not, so tokens of words with accents differ."
         )
+    if settings.get("kept_tokens"):
+        logging.warning(
+            "google-research/bert keeps no tokens whole but special ones; this model does: %s.",
+            settings["kept_tokens"],
+        )
 
 
 def _save(weights: dict[str, np.ndarray], prefix: str) -> None:

@@ -92,25 +92,18 @@ def check(
             )
 
 
-def model(
-    tokens: Sequence[str],
-    scores: Mapping[str, float],
-    unknown: str,
-    added: Collection[str] = (),
-) -> bytes:
+def model(tokens: Sequence[str], scores: Mapping[str, float], unknown: str) -> bytes:
     """Serializes a SentencePiece model.
 
     Args:
       tokens: all tokens, in the order of ids.
       scores: those that text may give, with the scores of their merges.
       unknown: the unknown token.
-      added: tokens that are found whole, before any merge.
     """
     kinds = sentencepiece_model_pb2.ModelProto.SentencePiece
     made = sentencepiece_model_pb2.ModelProto()
     for token in tokens:
         kind = kinds.NORMAL if token in scores else kinds.CONTROL
-        kind = kinds.USER_DEFINED if token in added else kind
         kind = kinds.UNKNOWN if token == unknown else kind
         made.pieces.add(piece=token, score=scores.get(token, 0.0), type=kind)
     made.trainer_spec.model_type = sentencepiece_model_pb2.TrainerSpec.BPE

@@ -11,21 +11,19 @@ Of overlapping added tokens the leftmost one counts, then the longest. Those of 
 transformers looks for before composition ("<|endoftext|>") are found after it here.
 """
 
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 import tensorflow_text as tf_text
 
-from pipelines.tokenizers import bpe_merging, byte_ranges, composition, unicode_tables
+from pipelines.tokenizers import bpe_merging, byte_ranges, composition, kept_tokens, unicode_tables
 from pipelines.tokenizers import byte_bpe_words as words_of
 from pipelines.tokenizers.base import Ids, IdsWithOffsets, Pieces, Tokenizer, as_arrays
-from pipelines.tokenizers.bpe_vocabulary import BYTE_LETTERS, MARK, ByteBPEVocabulary, to_bytes
+from pipelines.tokenizers.bpe_vocabulary import BYTE_LETTERS, ByteBPEVocabulary, to_bytes
 
 _SPACE = BYTE_LETTERS[ord(" ")]
-_CUT = b"\xff"  # around added tokens; no byte of UTF-8
 
 
 class ByteBPETokenizer(Tokenizer):
@@ -52,9 +50,9 @@ class ByteBPETokenizer(Tokenizer):
         self._strip = self.all_settings["strip"]
         self._nfc = bool(self.all_settings["nfc"])
         tokens = vocabulary.tokens
-        added = dict.fromkeys(vocabulary.added if self.all_settings["added_tokens"] else ())
-        # The longest first, as the first alternative that fits is taken.
-        self._added = "|".join(map(re.escape, sorted(added, key=len, reverse=True)))
+        added = set(vocabulary.added if self.all_settings["added_tokens"] else ())
+        kept = {token: number for number, token in enumerate(tokens) if token in added}
+        self._kept = kept_tokens.KeptTokens(kept)
         self._is_normalized = self._nfc or bool(added) or not vocabulary.has_all_bytes
         spelled = list(map(to_bytes, tokens))
         begin = (words_of.begins_white(data[:4].decode(errors="replace")) for data in spelled)
@@ -65,26 +63,24 @@ class ByteBPETokenizer(Tokenizer):
         made = (left + right for left, right in vocabulary.merges)
         ranks = {token: -float(rank) for rank, token in enumerate(made, 1)}
         scores = dict.fromkeys(BYTE_LETTERS, 0.0) | ranks
-        pieces = [f"{MARK}{token}" if token in added else token for token in tokens]
-        whole = {f"{MARK}{token}" for token in added}
-        model = bpe_merging.model(pieces, scores, vocabulary.roles["unknown"], whole)
+        model = bpe_merging.model(tokens, scores, vocabulary.roles["unknown"])
         self._bpe = tf_text.SentencepieceTokenizer(model, out_type=tf.int32)
 
     def tokenize(self, texts: tf.Tensor | Sequence[str]) -> tf.RaggedTensor:
         texts = self._normalized(self._stripped(tf.convert_to_tensor(texts, tf.string)))
-        return self._around_added(texts, lambda parts: self._tokenize(self._spaced(parts)))[0]
+        return self._kept.split(texts, lambda parts: self._tokenize(self._spaced(parts)))[0]
 
     def tokenize_running_text(self, sentences: Sequence[str]) -> Ids:
         """Like `tokenize`; no space is added before leading white space of a sentence."""
         if self._add_prefix_space:
             sentences = [s if s[:1].isspace() else f" {s}" for s in sentences]
         texts = self._normalized(tf.convert_to_tensor(sentences, tf.string))
-        return as_arrays(self._around_added(texts, self._tokenize)[0])
+        return as_arrays(self._kept.split(texts, self._tokenize)[0])
 
     def tokenize_words(self, words: tf.Tensor | Sequence[str]) -> tf.RaggedTensor:
         """Tokenizes words as they occur within a text, after a space."""
         words = self._with_space(self._normalized(tf.convert_to_tensor(words, tf.string)))
-        return self._around_added(words, self._tokenize)[0]
+        return self._kept.split(words, self._tokenize)[0]
 
     def tokenize_with_offsets(self, texts: tf.Tensor | Sequence[str]) -> IdsWithOffsets:
         """Returns ids and byte offsets.
@@ -95,7 +91,7 @@ class ByteBPETokenizer(Tokenizer):
         """
         texts = tf.convert_to_tensor(texts, tf.string)
         kept = self._stripped(texts)
-        ids, *places = self._around_added(
+        ids, *places = self._kept.split(
             self._normalized(kept), lambda parts: self._with_offsets(parts, self._spaced(parts))
         )
         starts, ends = self._original(kept, *places)
@@ -110,7 +106,7 @@ class ByteBPETokenizer(Tokenizer):
         words = tf.convert_to_tensor(words, tf.string)
         normalized = self._normalized(words)
         spaced = self._with_space(normalized)
-        ids, *places = self._around_added(spaced, lambda parts: self._with_offsets(parts, parts))
+        ids, *places = self._kept.split(spaced, lambda parts: self._with_offsets(parts, parts))
         added = tf.cast(tf.strings.length(spaced) - tf.strings.length(normalized), tf.int64)
         shift = tf.gather(added, byte_ranges.rows_of(ids.row_splits))
         starts, ends = (p.with_flat_values(tf.maximum(p.flat_values - shift, 0)) for p in places)
@@ -173,40 +169,6 @@ class ByteBPETokenizer(Tokenizer):
         pieces = self._merge(_spell(texts, words.bounds))
         splits = tf.gather(pieces.row_splits, words.splits)
         return byte_ranges.ragged(splits, pieces.flat_values)
-
-    def _around_added(
-        self, texts: tf.Tensor, tokenize: Callable[[tf.Tensor], tuple[tf.RaggedTensor, ...]]
-    ) -> tuple[tf.RaggedTensor, ...]:
-        """The pieces of texts, in which each added token is one piece.
-
-        Args:
-          texts: string [batch].
-          tokenize: returns ids, or ids, starts and ends, of the texts between added tokens.
-        """
-        if not self._added:
-            return tokenize(texts)
-        cut = tf.strings.regex_replace(texts, f"({self._added})", _CUT + rb"\1" + _CUT)
-        parts = tf.strings.split(cut, _CUT)
-        part, rows = parts.flat_values, byte_ranges.rows_of(parts.row_splits)
-        order = tf.range(tf.size(part, tf.int64)) - tf.gather(parts.row_starts(), rows)
-        is_added = order % 2 > 0
-        sizes = tf.cast(tf.strings.length(part), tf.int64)
-        origin = tf.cumsum(sizes, exclusive=True)
-        origin -= tf.gather(tf.gather(origin, parts.row_starts()), rows)
-        whole = tf.boolean_mask(part, is_added)
-        ids = self._bpe.tokenize(tf.strings.join([MARK, whole])).flat_values
-        ends = tf.boolean_mask(sizes, is_added)
-        splits = tf.concat([[0], tf.cumsum(tf.cast(is_added, tf.int64))], 0)
-        added = byte_ranges.ragged(splits, ids, tf.zeros_like(ends), ends)
-        between = tokenize(tf.where(is_added, "", part))
-        found: list[tf.RaggedTensor] = []
-        for index, (first, second) in enumerate(zip(between, added, strict=False)):
-            both = tf.concat([first, second], 1)
-            values = tf.ensure_shape(both.flat_values, [None])
-            if index:
-                values += tf.gather(origin, byte_ranges.rows_of(both.row_splits))
-            found += byte_ranges.ragged(tf.gather(both.row_splits, parts.row_splits), values)
-        return tuple(found)
 
     def _normalized(self, texts: tf.Tensor) -> tf.Tensor:
         return composition.normalized(texts, self._nfc) if self._is_normalized else texts

@@ -17,6 +17,7 @@ from absl import logging
 from pipelines.common import files, json_files
 from pipelines.common.errors import InputError
 from pipelines.common.texts import listed
+from pipelines.tokenizers import kept_tokens
 from pipelines.tokenizers.bpe_merging import Merge
 from pipelines.tokenizers.bpe_vocabulary import MergesVocabulary
 from pipelines.tokenizers.hugging_face_rules import (
@@ -172,16 +173,27 @@ class TokenizerFiles:
         known: Any = [{"id": int(key), **each} for key, each in decoder.items() if key.isdecimal()]
         return [*known, *(self.fast.get("added_tokens") or ())]
 
-    def _finds_added(self, vocabulary: Vocabulary) -> bool:
-        """Whether our tokenizer finds the added tokens in texts, as the library does.
+    def _kept(self, vocabulary: Vocabulary) -> TokenizerSettings:
+        """The setting by which our tokenizer finds the added tokens in texts, as the library does.
+
+        WordPiece finds all of them in normalized texts, special ones too, which the library finds
+        only as they are written.
 
         Raises:
           InputError: one has a setting that is not supported.
         """
         others = self.added.keys() - set(vocabulary.roles.values())
-        if not vocabulary.added or others & set(vocabulary.tokens) != set(vocabulary.added):
-            return False
+        has = others & set(vocabulary.tokens)
         known: Any = {each["content"]: each for each in self._described}
+        if vocabulary.kind == "wordpiece":
+            words = (token for token in self.added if token in has and token.split() == [token])
+            kept: TokenizerSettings = {"kept_tokens": " ".join(words)}
+        elif vocabulary.kind == "byte_bpe" and has == set(vocabulary.added):
+            kept = {"added_tokens": True}
+        else:
+            return {}
+        if not 0 < len(has) <= kept_tokens.LIMIT:
+            return {}
         later = {token for token in others if known.get(token, {}).get("normalized", True)}
         for token in sorted(others & known.keys()):
             wrong = {key: known[token].get(key) for key in ("single_word", "lstrip", "rstrip")}
@@ -192,11 +204,12 @@ class TokenizerFiles:
             for key in filter(wrong.get, wrong):
                 stated = {key: known[token][key]}
                 raise unsupported(f"{self.path}: added token {token!r}", stated)
-        return True
+        return kept
 
     def warn_of_added(self, vocabulary: Vocabulary, settings: TokenizerSettings) -> None:
         """Logs the added tokens that are neither special tokens of a vocabulary nor found whole."""
         kept = vocabulary.added if settings.get("added_tokens") else ()
+        kept = (*kept, *str(settings.get("kept_tokens", "")).split())
         others = sorted(self.added.keys() - set(vocabulary.roles.values()) - set(kept))
         if others:
             logging.warning(
@@ -222,8 +235,7 @@ class TokenizerFiles:
         self._check_special_tokens(vocabulary, fast.get("framed", stated.get("framed")))
         last, first = (fast, stated) if self._class[1] in GENERIC else (stated, fast)
         found = {**ALGORITHMS[rules_of(vocabulary)].usual, **first, **last}
-        if self._finds_added(vocabulary):
-            found["added_tokens"] = True
+        found |= self._kept(vocabulary)
         longest = found.get("max_characters_per_word", 1)
         if not 1 <= longest <= _LIMIT:
             raise InputError(

@@ -10,6 +10,9 @@ Ids equal those of the original (google-research/bert, tokenization.py), whose s
 5. split each word into the longest matching pieces; a word with a character that no piece covers,
    or of more than 200 characters (Hugging Face: 100), becomes [UNK].
 
+Tokens that a user wants to be kept whole, such as <e1>, are found after step 3, in any spelling
+that becomes theirs by steps 1 and 3.
+
 Steps 2, 4 and 5 are one operation of tensorflow_text. A short text of printable ASCII needs none:
 `plain_ids` has all steps in Python; and the writer of examples looks up the words it has met.
 """
@@ -25,7 +28,7 @@ import tensorflow as tf
 import tensorflow_text as tf_text
 
 from pipelines.common.errors import InputError
-from pipelines.tokenizers import byte_ranges, unicode_tables
+from pipelines.tokenizers import byte_ranges, kept_tokens, unicode_tables
 from pipelines.tokenizers.base import Ids, IdsWithOffsets, Tokenizer, as_arrays
 from pipelines.tokenizers.unicode_tables import character_class, of_categories
 from pipelines.tokenizers.wordpiece_vocabulary import SPECIAL_TOKENS, LinesVocabulary
@@ -161,9 +164,10 @@ class WordPieceTokenizer(Tokenizer):
       clean_text: whether step 1 removes characters.
       decompose: whether text is decomposed (NFKD); None: as the vocabulary needs it.
       typed: whether the second of two segments has its own token type.
+      kept_tokens: tokens that are found whole in texts, with spaces between.
 
     Raises:
-      InputError: no token can be part of a word.
+      InputError: no token can be part of a word, or one to be kept is not in the vocabulary.
     """
 
     def __init__(self, vocabulary: LinesVocabulary, **settings: Any):
@@ -203,6 +207,13 @@ class WordPieceTokenizer(Tokenizer):
             return tuple(found) or (self.unknown_id,)
 
         self._pieces_of = pieces_of
+        kept = chosen.get("kept_tokens", "").split()
+        if missing := [token for token in kept if token not in ids]:
+            raise InputError(f"the vocabulary lacks the kept tokens {', '.join(missing)}.")
+        spelled = self.normalize(kept).numpy() if kept else []
+        self._kept = kept_tokens.KeptTokens(
+            {text.decode(): ids[token] for text, token in zip(spelled, kept, strict=True)}
+        )
         try:
             self._wordpiece = tf_text.FastWordpieceTokenizer(
                 pieces,
@@ -218,28 +229,33 @@ class WordPieceTokenizer(Tokenizer):
             ) from error
 
     def tokenize(self, texts: tf.Tensor | Sequence[str]) -> tf.RaggedTensor:
-        normalized = self.normalize(texts)
-        return tf.cond(
+        return self._kept.split(self.normalize(texts), self._tokenize)[0]
+
+    def _tokenize(self, normalized: tf.Tensor) -> tuple[tf.RaggedTensor]:
+        ids = tf.cond(
             self._may_have_long_words(normalized),
             lambda: self._tokenize_long_words(normalized)[0],
             lambda: self._wordpiece.tokenize(normalized),
         )
+        return (ids,)
 
     def tokenize_with_offsets(self, texts: tf.Tensor | Sequence[str]) -> IdsWithOffsets:
         """Returns ids and byte offsets; a removed mark belongs to the letter before it."""
         texts = tf.convert_to_tensor(texts, tf.string)
-        normalized = self.normalize(texts)
-        ids, starts, ends = tf.cond(
-            self._may_have_long_words(normalized),
-            lambda: self._tokenize_long_words(normalized),
-            lambda: self._wordpiece.tokenize_with_offsets(normalized),
-        )
+        ids, starts, ends = self._kept.split(self.normalize(texts), self._with_offsets)
         starts, ends = tf.cond(
             tf.reduce_all(tf.strings.regex_full_match(texts, _PLAIN)),
             lambda: (starts, ends),
             lambda: self.normalize.original_offsets(texts, starts, ends),
         )
         return ids, starts, ends
+
+    def _with_offsets(self, normalized: tf.Tensor) -> IdsWithOffsets:
+        return tf.cond(
+            self._may_have_long_words(normalized),
+            lambda: self._tokenize_long_words(normalized),
+            lambda: self._wordpiece.tokenize_with_offsets(normalized),
+        )
 
     def _may_have_long_words(self, normalized: tf.Tensor) -> tf.Tensor:
         pattern = rf"(?s).*[^ \t\r\n]{{{self._max_characters + 1}}}.*"
@@ -273,6 +289,8 @@ class WordPieceTokenizer(Tokenizer):
 
     def tokenize_running_text(self, sentences: Sequence[str]) -> Ids:
         """Returns the ids of `tokenize`, which computes only those of words not met before."""
+        if self._kept:
+            return super().tokenize_running_text(sentences)
         # Whether a capital sigma ends a word depends on the letters around signs such as "'".
         has_sigma = self.normalize.lower_case and any("Σ" in text for text in sentences)
         return self._words.ids(sentences, unicode_tables.separators(has_sigma))
@@ -292,4 +310,6 @@ class WordPieceTokenizer(Tokenizer):
         if not _IS_PLAIN(text):
             return None
         text = text.lower() if self.normalize.lower_case else text
+        if self._kept and self._kept.are_in(text):
+            return None
         return [number for word in _WORD_OF_PLAIN.findall(text) for number in self._pieces_of(word)]

@@ -2,6 +2,7 @@
 
 import collections
 import dataclasses
+import re
 from collections.abc import Sequence
 from typing import ClassVar, Self
 
@@ -27,8 +28,9 @@ SUFFIX = "##"  # prefix of the pieces that continue a word
 # The longest token that tensorflow_text's tokenizer accepts.
 MAX_TOKEN_BYTES = 256
 MAX_CHARACTERS_PER_WORD = 200
-_JAMO = frozenset(map(chr, range(0x1100, 0x1200)))  # parts of Korean syllables
-_SYLLABLES = frozenset(map(chr, range(0xAC00, 0xD7A4)))
+# Of Korean syllables: a first consonant before its vowel, and a syllable as one character.
+_IN_PARTS = re.compile("[\u1100-\u115f][\u1160-\u11a7]").search
+_WHOLE = re.compile("[\uac00-\ud7a3]").search
 _SPACE = "▁"  # SentencePiece's mark of the space before a word
 
 
@@ -117,6 +119,7 @@ class WordPieceVocabulary(LinesVocabulary):
     files: ClassVar[tuple[str, ...]] = (FILE,)
     marker_files: ClassVar[tuple[str, ...]] = (FILE,)
     forms: ClassVar[tuple[SequenceForm, ...]] = (BERT, MPNET)
+    usual: ClassVar[TokenizerSettings] = {**LinesVocabulary.usual, "kept_tokens": ""}
     suffix: ClassVar[str] = SUFFIX
 
     def __post_init__(self, name: str):
@@ -132,10 +135,15 @@ class WordPieceVocabulary(LinesVocabulary):
         super().__post_init__(name)
 
     def _decided(self, chosen: TokenizerSettings) -> TokenizerSettings:
-        """Text is decomposed if tokens have parts of Korean syllables, but no syllables."""
-        characters = {character for token in self.tokens for character in token}
-        has_parts = not characters.isdisjoint(_JAMO) and characters.isdisjoint(_SYLLABLES)
-        return {**super()._decided(chosen), "decompose": has_parts}
+        """KR-BERT's text is decomposed: tokens have syllables in parts, and no whole ones.
+
+        BERT's uncased vocabulary has parts, too, but each alone; it strips accents, as one that is
+        learned of decomposed text does.
+        """
+        cases = super()._decided(chosen)
+        is_stripped = {**cases, **chosen}["strip_accents"]
+        decompose = not is_stripped and any(map(_IN_PARTS, self.tokens))
+        return {**cases, "decompose": decompose and not any(map(_WHOLE, self.tokens))}
 
     @staticmethod
     def token_of(line: str) -> str:

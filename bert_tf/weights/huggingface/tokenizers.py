@@ -44,12 +44,11 @@ _ROLES_OF_TEXTS = TEXT_ROLES | {"bos_token": "start", "eos_token": "separator"}
 _GPT_ROLES = {"pad_token": "pad", "unk_token": "unknown", "eos_token": "separator"}
 _GPT2_ROLES = _GPT_ROLES | {"bos_token": "start"}
 _SPECIAL = {token for form in ByteBPEVocabulary.forms for token in form.roles.values()}  # of BPE
+_ADDED_TOKEN = {"lstrip": False, "rstrip": False, "single_word": False, "normalized": True}
 # A mask that includes the space before it.
-_MASK_AFTER_SPACE = {
+_MASK_AFTER_SPACE = _ADDED_TOKEN | {
     "__type": "AddedToken",
     "lstrip": True,
-    "rstrip": False,
-    "single_word": False,
     "normalized": False,
     "special": True,
 }
@@ -153,6 +152,11 @@ def write(model: Bundle, folder: str) -> None:
         tokens = {name: vocabulary.roles[role] for name, role in TEXT_ROLES.items()}
         if vocabulary.form.mask_takes_space:
             tokens["mask_token"] = {"content": tokens["mask_token"], **_MASK_AFTER_SPACE}
+        if kept := str(settings.get("kept_tokens", "")).split():
+            found["added_tokens_decoder"] = {
+                str(vocabulary.tokens.index(token)): {"content": token, **_ADDED_TOKEN}
+                for token in kept
+            }
     if isinstance(vocabulary, SentencePieceVocabulary) and vocabulary.takes_text_as_is:
         theirs = sentencepiece_numbering.published(vocabulary.model)
         files.write_bytes(f"{folder}/{_FAIRSEQ}", theirs)
@@ -218,6 +222,8 @@ def _write_fast(
     )
     if settings.get("added_tokens"):
         made.add_tokens([tokenizers.AddedToken(token) for token in vocabulary.added])
+    kept = str(settings.get("kept_tokens", "")).split()
+    made.add_tokens([tokenizers.AddedToken(token) for token in kept])
     files.write_bytes(path, made.to_str(pretty=True).encode())
 
 

@@ -9,12 +9,12 @@ import tokenizers
 
 from bert_tf import weights
 from bert_tf.models.config import BertConfig
-from bert_tf.weights import bundle
+from bert_tf.weights import bundle, extension
 from bert_tf.weights.formats import Format
 from bert_tf.weights.huggingface import tokenizers as folders
 from pipelines.common.errors import InputError
 from pipelines.tokenizers import registry
-from pipelines.tokenizers.wordpiece_vocabulary import SPECIAL_TOKENS
+from pipelines.tokenizers.wordpiece_vocabulary import SPECIAL_TOKENS, WordPieceVocabulary
 from tests.tokenizers import SENTENCES, library_modernbert, library_wordpiece
 
 from .test_weights import assert_same_weights, make_bundle
@@ -106,12 +106,52 @@ def test_a_gemma_is_refused_by_what_it_has(tmp_path):
         (tmp_path / "tokenizer_config.json").write_text("{}")
 
 
-def test_added_tokens_are_named_wherever_they_are(tmp_path, caplog):
-    (tmp_path / "vocab.txt").write_text("\n".join([*SPECIAL_TOKENS, "[unused0]", "a"]) + "\n")
-    added = {"added_tokens_decoder": {"5": {"content": "[unused0]"}, "0": {"content": "[PAD]"}}}
-    (tmp_path / "tokenizer_config.json").write_text(json.dumps(added))
-    folders.read("wordpiece", str(tmp_path), BertConfig(vocab_size=7))
-    assert "added tokens ([unused0]) in a text are tokenized like other words" in caplog.text
+def _wordpiece(folder, content, vocab_size):
+    """Reads a folder whose tokenizer_config.json has an added token."""
+    (folder / "vocab.txt").write_text("\n".join([*SPECIAL_TOKENS, "[unused0]", "a"]) + "\n")
+    added = {"5": {"content": "[unused0]"}, "0": {"content": "[PAD]"}, "7": {"content": content}}
+    (folder / "tokenizer_config.json").write_text(json.dumps({"added_tokens_decoder": added}))
+    return folders.read("wordpiece", str(folder), BertConfig(vocab_size=vocab_size))
+
+
+def test_added_tokens_of_wordpiece_are_found_whole(tmp_path, caplog):
+    vocabulary, settings = _wordpiece(tmp_path, "<e1>", 8)
+    assert settings["kept_tokens"] == "[unused0] <e1>" and not caplog.text
+    assert registry.make(vocabulary, settings).tokenize(["a<E1>[unused0]"]).to_list() == [[6, 7, 5]]
+
+
+def test_added_tokens_that_are_not_found_are_named(tmp_path, caplog):
+    vocabulary, settings = _wordpiece(tmp_path, "two words", 8)
+    assert settings["kept_tokens"] == "[unused0]" and len(vocabulary) == 8
+    assert "added tokens (two words) in a text are tokenized like other words" in caplog.text
+
+
+def test_kept_tokens_are_written_and_read(tmp_path):
+    model = make_bundle()
+    others = [f"[unused{n}]" for n in range(len(model.vocabulary) - 8)]
+    tokens = (*SPECIAL_TOKENS, "a", "<", "##b", *others)
+    model = dataclasses.replace(model, vocabulary=WordPieceVocabulary(tokens))
+    model = extension.with_kept_tokens(model, ["<e1>", "[E2]", "a"])
+    assert model.vocabulary.tokens == (*tokens, "<e1>", "[E2]")
+    texts = ["ab<e1>[E2]", "<E1>a", "<", "ab"]
+    ids, first = model.tokenizer().tokenize(texts).to_list(), len(tokens)
+    assert len(model.weights["encoder/embeddings/word_embeddings"]) == first + 2
+    assert ids == [[5, 1, first, first + 1], [first, 5], [6], [5, 1]]  # "b" alone is unknown
+    for form in (Format.BERT_TF, Format.HUGGINGFACE):
+        folder = f"{tmp_path}/{form}"
+        weights.write(model, folder, form)
+        again = weights.read(folder)
+        assert again.resolved_settings() == model.resolved_settings()
+        assert again.tokenizer().tokenize(texts).to_list() == ids
+    library = tokenizers.Tokenizer.from_file(f"{tmp_path}/{Format.HUGGINGFACE}/tokenizer.json")
+    found = library.encode_batch(texts, add_special_tokens=False)
+    assert [each.ids for each in found] == ids
+
+
+@pytest.mark.parametrize("token", ["two words", "[MASK]", "", "\u0001"])
+def test_what_cannot_be_kept_is_reported(token):
+    with pytest.raises(InputError, match="cannot be a token; name words without white space"):
+        extension.with_kept_tokens(make_bundle(), [token])
 
 
 def test_very_many_added_tokens_take_seconds(tmp_path):

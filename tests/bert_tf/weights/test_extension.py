@@ -89,4 +89,10 @@ def test_commands(init, tmp_path):
     )  # fmt: skip
     assert weights.read(f"{tmp_path}/long").config.max_position_embeddings == 128
     done = commands.run("extend-vocabulary", f"--model={init}", f"--output={tmp_path}/x")
-    assert "name either a corpus (--corpus) or a list of words (--words)" in done.stderr
+    assert "a list of words (--words) or marks (--keep_tokens)" in done.stderr
+    done = commands.run(
+        "extend-vocabulary", f"--model={init}", "--keep_tokens=<e1>,</e1>",
+        f"--output={tmp_path}/marked",
+    )  # fmt: skip
+    assert "<e1>, </e1> are tokens" in done.stdout
+    assert weights.read(f"{tmp_path}/marked").resolved_settings()["kept_tokens"] == "<e1> </e1>"

@@ -10,10 +10,12 @@ import pytest
 import tensorflow as tf
 
 from pipelines.common.errors import InputError
+from pipelines.tokenizers import registry
 from pipelines.tokenizers.base import Tokenizer
 from pipelines.tokenizers.wordpiece_vocabulary import SPECIAL_TOKENS
 from tests import tokenizers
 from tests.pipelines.tokenizers import reference_tokenizer
+from tests.real_data import data_of
 
 SPECIAL = list(SPECIAL_TOKENS)
 ALL_CODE_POINTS = [chr(c) for c in range(0x110000) if not 0xD800 <= c < 0xE000]
@@ -156,6 +158,42 @@ def test_sigma_at_the_end_of_a_word_is_the_final_one(text):
     letters = sorted(set("ασςa\u2c5f1"))
     tokenizer = tokenizers.wordpiece([*SPECIAL, *letters, *(f"##{c}" for c in letters), "'", "."])
     _check(tokenizer, [text], lower_case=True)
+
+
+PARTS = [chr(c) for c in range(0x1100, 0x1113)] + ["\u1161", "##\u1161", "##\u11a8"]
+
+
+def test_single_parts_of_korean_syllables_change_no_other_text():
+    """Those of BERT's uncased vocabulary: NFKD would replace ligatures and full-width letters."""
+    letters = [*"fi1½™ａﬁ가a", "\u1100", *PARTS]
+    tokens = [*SPECIAL, *dict.fromkeys(letters + [f"##{c}" for c in "fi1½ﬁ"])]
+    texts = ["ﬁ fi ½ ™ ａ a 1½ fiﬁ", "가 각"]
+    for lower_case in (True, False):
+        _check(tokenizers.wordpiece(tokens, lower_case=lower_case), texts, lower_case)
+    # Learned of decomposed text, as accents are stripped.
+    whole = [*SPECIAL, "\u1100\u1161", "a", "ﬁ", "f", "##i"]
+    _check(tokenizers.wordpiece(whole, lower_case=True), ["가 ﬁ a"], True)
+
+
+@pytest.mark.parametrize(
+    "name,lower_case", [("uncased", True), ("cased", False), ("chinese", True)], ids=str
+)
+def test_released_vocabularies_give_the_ids_of_the_rules(name, lower_case):
+    tokenizer = registry.load_tokenizer(str(data_of(f"vocabs/bert-base-{name}-vocab.txt")))
+    assert tokenizer.settings["lower_case"] == lower_case
+    texts = list(map("a{0} {0}".format, ALL_CODE_POINTS[:0x3400:3] + ALL_CODE_POINTS[0xA000::37]))
+    _check(tokenizer, texts, lower_case)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name,lower_case", [("uncased", True), ("cased", False), ("chinese", True)], ids=str
+)
+def test_released_vocabularies_on_every_code_point(name, lower_case):
+    tokenizer = registry.load_tokenizer(str(data_of(f"vocabs/bert-base-{name}-vocab.txt")))
+    for start in range(0, len(ALL_CODE_POINTS), 1 << 16):
+        block = ALL_CODE_POINTS[start : start + (1 << 16)]
+        _check(tokenizer, list(map("a{0}b {0}".format, block)), lower_case)
 
 
 def test_long_words_are_unknown_by_characters_not_bytes():
