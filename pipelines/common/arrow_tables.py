@@ -169,10 +169,11 @@ def _check_names(schema: Any, path: str) -> None:
 @contextlib.contextmanager
 def _opened(path: str, name: str) -> Iterator[BinaryIO]:
     arrow = optional.load("pyarrow", EXTRA)
+    damage = (arrow.ArrowException, OSError, MemoryError, OverflowError, UnicodeDecodeError)
     with files.open_binary(path) as file:
         try:
             yield file
-        except (arrow.ArrowException, OSError, MemoryError, UnicodeDecodeError) as error:
+        except damage as error:
             if isinstance(error, OSError) and error.errno is not None:
                 raise  # of the system
             reason = next(iter(str(error).splitlines()), "its batches are larger than the memory")

@@ -64,6 +64,24 @@ def test_offsets_of_arrow_that_lead_out_of_their_buffer(tmp_path, read, offset):
             raise InputError(str(error).replace("Arrow", "arrow")) from error
 
 
+@pytest.mark.parametrize("read", [_rows, _documents])
+def test_a_batch_of_arrow_that_claims_as_many_bytes_as_a_number_has(tmp_path, read):
+    path = tmp_path / "a.arrow"
+    table, data = pa.table({"text": ["abc", "defg"]}), io.BytesIO()
+    with pa.ipc.new_stream(data, table.schema) as stream:
+        stream.write_table(table)
+    refused = 0
+    for place in range(0, len(data.getvalue()) - 8, 8):  # one of them is the size of the batch
+        lie = bytearray(data.getvalue())
+        lie[place : place + 8] = (0x7FFFFFFFFFFFFFF8).to_bytes(8, "little")
+        path.write_bytes(lie)
+        try:
+            read(path)
+        except InputError:
+            refused += 1
+    assert refused > 10
+
+
 _TEXT = "x" * (1 << 20)
 
 
