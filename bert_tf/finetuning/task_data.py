@@ -209,8 +209,8 @@ def _options(request: TaskRequest, settings: FineTuningSettings) -> dict[str, An
 
 
 def _takes(kind: str, option: str) -> bool:
-    """Whether a kind of task has an option; windows are for single texts."""
-    is_pair = option in ("windows", "keep") and getattr(make(kind), "pair", False)
+    """Whether a kind of task has an option; --keep is for single texts."""
+    is_pair = option == "keep" and getattr(make(kind), "pair", False)
     return has_option(kind, option) and not is_pair
 
 

@@ -130,6 +130,13 @@ def check_count(task: Task, texts: Sequence[str], count: int) -> None:
         raise InputError(f"the task {task.name} takes {takes}, not {len(texts)}.")
 
 
+def window_notes(count: int) -> tuple[str, ...]:
+    """A note if the sequence that is shown is one of several windows."""
+    if count == 1:
+        return ()
+    return (f"This is the first of {count} windows; the answer is the mean of all.",)
+
+
 def cut_notes(max_seq_length: int, sequence: TokenSequence) -> tuple[str, ...]:
     """A note with the number of tokens that were cut, if there are any."""
     cut = sequence.uncut - int((~sequence.special).sum())

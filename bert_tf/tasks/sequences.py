@@ -83,6 +83,20 @@ class SequencesTask(Task):
         }
 
 
+def window_means(logits: tf.Tensor, row: tf.Tensor, batch: tf.Tensor) -> tf.Tensor:
+    """The mean logits [batch, units] of the windows of each text.
+
+    Args:
+      logits: float32 [windows, units].
+      row: int64 [windows], the text of each.
+      batch: int64 scalar, the number of texts.
+    """
+    sums, counts = (
+        tf.math.unsorted_segment_sum(x, row, batch) for x in (logits, tf.ones_like(logits))
+    )
+    return sums / counts
+
+
 def some_present(model: ServedModel, values: tf.Tensor, present: tf.Tensor, what: str) -> tf.Tensor:
     """The values [batch, choices, ...], checked to have a choice in each row.
 

@@ -178,7 +178,7 @@ def _check_heads(model: Bundle, target: str) -> None:
                 f"{model.place}: {task.name} has a head that {target} does not support (a BiLSTM, "
                 "layers below the last, or pairs in both orders); write it as bert_tf."
             )
-        windows = task.max_sequences or 1
+        windows = getattr(task, "windows", 1)
         if windows > 1:
             logging.warning(
                 "%s: reads long texts in %d windows; programs that read %s cut them.",

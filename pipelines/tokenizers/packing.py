@@ -216,24 +216,61 @@ def _windows(
 
 
 def cut_into_windows(
-    tokenizer: PackingRules, text: tf.RaggedTensor, max_seq_length: int, most: int
+    tokenizer: PackingRules,
+    first: tf.RaggedTensor,
+    second: tf.RaggedTensor | None,
+    max_seq_length: int,
+    most: int,
+    group: tf.Tensor | None = None,
 ) -> tuple[Packed, tf.Tensor, tf.Tensor]:
     """Packs windows of texts; each begins with the last quarter of the one before.
 
+    Of a pair, windows of the longer text are packed, each with the other one, which is cut if it is
+    longer than half of a sequence.
+
     Args:
       tokenizer: its special tokens.
-      text: int32 [batch, (tokens)].
+      first: int32 [batch, (tokens)].
+      second: int32 [batch, (tokens)]; None: single texts.
       max_seq_length: maximum length of a sequence, special tokens included.
       most: maximum number of windows of a text, which is cut there.
+      group: int64 [batch], in ascending order; pairs of the same group have as many windows, which
+        are those of their first text. None: each pair is for itself.
 
     Returns:
       The windows of all texts; the number of the text of each, int64 [windows]; and whether texts
       are cut, bool [batch].
     """
-    capacity = tf.fill([text.nrows()], tf.cast(max_seq_length - tokenizer.overhead[0], tf.int64))
-    row, _, _, token, needed = _windows(text, capacity, capacity - capacity // 4, most)
-    packed = pack(tokenizer, tf.gather(text.flat_values, token), None, max_seq_length)
-    return packed, row, needed > most
+    budget = tf.cast(max_seq_length - tokenizer.overhead[second is not None], tf.int64)
+    if second is None:
+        capacity = tf.fill([first.nrows()], budget)
+        row, _, _, token, needed = _windows(first, capacity, capacity - capacity // 4, most)
+        packed = pack(tokenizer, tf.gather(first.flat_values, token), None, max_seq_length)
+        return packed, row, needed > most
+    swapped = tf.zeros([first.nrows()], tf.bool)
+    if group is None:
+        swapped = second.row_lengths() > first.row_lengths()
+    long, short = _swapped(first, second, swapped)
+    kept = tf.minimum(short.row_lengths(), tf.maximum(budget // 2, budget - long.row_lengths()))
+    token = tf.ragged.range(short.row_starts(), short.row_starts() + kept)
+    other, is_cut = tf.gather(short.flat_values, token), kept < short.row_lengths()
+    if group is not None:
+        number = tf.reduce_max(tf.concat([group, [-1]], 0)) + 1
+        kept = tf.gather(tf.math.unsorted_segment_max(kept, group, number), group)
+    capacity = budget - kept
+    row, _, _, token, needed = _windows(long, capacity, capacity - capacity // 4, most)
+    window = tf.gather(long.flat_values, token)
+    texts = _swapped(window, tf.gather(other, row), tf.gather(swapped, row))
+    return pack(tokenizer, *texts, max_seq_length), row, is_cut | (needed > most)
+
+
+def _swapped(
+    first: tf.RaggedTensor, second: tf.RaggedTensor, swapped: tf.Tensor
+) -> tuple[tf.RaggedTensor, tf.RaggedTensor]:
+    """Texts [batch, (tokens)], those of some rows changed over; bool [batch]."""
+    both, row = tf.concat([first, second], 0), tf.range(first.nrows())
+    moved = tf.cast(swapped, tf.int64) * first.nrows()
+    return tf.gather(both, row + moved), tf.gather(both, row + first.nrows() - moved)
 
 
 class Runs(NamedTuple):

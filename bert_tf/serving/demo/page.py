@@ -120,7 +120,7 @@ def _of_task(name: str, tensors: Mapping[str, Any], task: tasks.Task) -> Iterato
         bounds=getattr(task, "bounds", None),
         # Each further window adds three quarters of a sequence.
         longest=task.max_seq_length
-        + ((task.max_sequences or 1) - 1) * task.max_seq_length * 3 // 4,
+        + (getattr(task, "windows", 1) - 1) * task.max_seq_length * 3 // 4,
         streams=task.generation is not None and task.generation.beams == 1,
     )
 

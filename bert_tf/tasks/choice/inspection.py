@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from bert_tf.tasks import inspection
 from bert_tf.tasks.choice.task import Choice
 from bert_tf.tasks.inspection import PLACE, AnswerRow, InspectedAnswer, Reader, Target, cut_notes
 from pipelines.common.errors import InputError
@@ -24,9 +25,11 @@ def inspect(task: Choice, texts: Sequence[str], reader: Reader) -> InspectedAnsw
     choices = tuple(map(str.strip, others))
     example = ChoiceExample("", PLACE, context, choices)
     reading = reader.read(task, example)
-    (found,) = task.predict([example], reading.features, [np.concatenate(reading.logits)])
+    windows = len(reading.sequences) // len(choices)  # of each choice
+    scores = np.concatenate(reading.logits).reshape(len(choices), windows).mean(1)
+    (found,) = task.predict([example], reading.features, [scores])
     best = choices[found.choice]
-    sequence = reading.sequences[found.choice]
+    sequence = reading.sequences[found.choice * windows]
     order = np.argsort(-found.probabilities, kind="stable").tolist()
     return InspectedAnswer(
         sequence,
@@ -35,5 +38,5 @@ def inspect(task: Choice, texts: Sequence[str], reader: Reader) -> InspectedAnsw
         tuple(AnswerRow(name=choices[n], share=float(found.probabilities[n])) for n in order),
         (Target(best, lambda logits: logits[:, 0]),),
         "the score of the choice, a logit",
-        notes=cut_notes(task.max_seq_length, sequence),
+        notes=(*inspection.window_notes(windows), *cut_notes(task.max_seq_length, sequence)),
     )

@@ -40,9 +40,18 @@ Predictions = Sequence[ChoicePrediction]
 
 @dataclasses.dataclass(frozen=True)
 class Choice(SequencesTask):
-    """One of any number of choices, each a sequence of the row of its example."""
+    """One of any number of choices, each a sequence of the row of its example.
+
+    Attributes:
+      windows: how many windows of a longer context are read at most, each with every choice; the
+        score of a choice is the mean of those of its windows.
+    """
 
     shape: ClassVar[str] = "choice"
+    described: ClassVar[tuple[str, ...]] = ("windows",)
+    feature_fields: ClassVar[tuple[str, ...]] = ("windows",)
+
+    windows: int = 1
 
     main_metric = "accuracy"
     segments = 2  # the context and a choice
@@ -57,31 +66,59 @@ class Choice(SequencesTask):
     def features(self, examples: Examples, tokenizer: Tokenizer) -> Features:
         """Packed pairs of context and choice."""
         counts = np.array([len(example.choices) for example in examples])
+        owner = np.repeat(np.arange(len(examples)), counts)
         first = tokenizer.tokenize([example.context for example in examples])
-        first = tf.gather(
-            first[:, : self.max_seq_length], np.repeat(np.arange(len(examples)), counts)
-        )
         second = tokenizer.tokenize([_full(e, choice) for e in examples for choice in e.choices])
-        packed = packing.pack(tokenizer, first, second, self.max_seq_length)
-        cut = (
-            first.row_lengths() + second.row_lengths() + tokenizer.overhead[1] > self.max_seq_length
-        )
-        columns = self.sequence_columns(packed, counts)
+        packed, row, cut = self._packed(tokenizer, first, second, owner)
+        columns = self.sequence_columns(packed, np.bincount(owner[row]))
+        columns["choices"] = FeatureColumn.of(counts)
         if have_labels(examples):
             columns["labels"] = FeatureColumn.of(np.array([example.label for example in examples]))
-        number = int(tf.reduce_sum(tf.cast(cut, tf.int32)))
-        return Features(
-            columns, {f"choices longer than --max_seq_length={self.max_seq_length}, cut": number}
-        )
+        limit, remedy = f"--max_seq_length={self.max_seq_length}", "see --windows"
+        if self.windows > 1:
+            limit, remedy = f"{limit} and --windows={self.windows}", "raise them"
+        return Features(columns, {f"choices longer than {limit}, cut ({remedy})": int(np.sum(cut))})
+
+    def _packed(
+        self, tokenizer: Tokenizer, first: tf.RaggedTensor, second: tf.RaggedTensor, owner: Any
+    ) -> tuple[packing.Packed, tf.Tensor, tf.Tensor]:
+        """Sequences of contexts [batch, (tokens)] and choices [choices, (tokens)].
+
+        Returns:
+          The sequences of all choices; the choice of each, int64 [sequences]; and whether choices
+          are cut, bool [choices]. All choices of an example, int64 [choices], have as many.
+        """
+        limit = self.max_seq_length
+        # Cut first: a context is repeated for each choice.
+        first = tf.gather(first[:, : limit * self.windows], owner)
+        if self.windows > 1:
+            return packing.cut_into_windows(tokenizer, first, second, limit, self.windows, owner)
+        cut = first.row_lengths() + second.row_lengths() + tokenizer.overhead[1] > limit
+        packed = packing.pack(tokenizer, first, second, limit)
+        return packed, tf.range(second.nrows()), cut
 
     def assemble(self, features: Features, rows: np.ndarray, size: int) -> Batch:
-        """As usual, with `choice_mask`, float32 [size, choices]."""
+        """As usual, with `choice_mask`, float32 [size, choices], and the `windows` of a choice."""
         batch = super().assemble(features, rows, size)
-        return batch | {"choice_mask": batch["input_mask"].max(-1).astype(np.float32)}
+        every = features["choices"].values
+        counts = np.append(every[rows], np.zeros(size - len(rows), every.dtype))
+        most = (every if self.fixed_length else counts).max()
+        batch["choice_mask"] = (np.arange(most) < counts[:, np.newaxis]).astype(np.float32)
+        if self.windows > 1:
+            of_rows = batch["input_mask"].max(-1).sum(-1) // np.maximum(counts, 1)
+            batch["windows"] = np.maximum(of_rows, 1).astype(np.int32)
+        return batch
 
     def logits(self, logits: tf.Tensor, batch: dict[str, tf.Tensor]) -> tf.Tensor:
         """Scores of the choices, [size, choices]; absent ones have a very low one."""
         mask = batch["choice_mask"]
+        if self.windows > 1:
+            shape = tf.shape(batch["input_mask"])
+            choice = tf.range(shape[1]) // batch["windows"][:, tf.newaxis]
+            part = tf.one_hot(choice, tf.shape(mask)[1]) / tf.cast(
+                batch["windows"][:, tf.newaxis, tf.newaxis], tf.float32
+            )
+            logits = tf.linalg.matvec(part, tf.reshape(logits, shape[:2]), transpose_a=True)
         return tf.where(mask > 0, tf.reshape(logits, tf.shape(mask)), sequences.ABSENT)
 
     def losses(self, logits: tf.Tensor, batch: dict[str, tf.Tensor]) -> tf.Tensor:
@@ -117,14 +154,17 @@ class Choice(SequencesTask):
     def _pack(self, model: ServedModel, inputs: Tensors) -> Prepared:
         choices = inputs["choices"]
         choices = sequences.some_present(model, choices, choices != "", "choice")
-        shape = tf.shape(choices)
-        rows = tf.repeat(tf.range(shape[0]), shape[1])
+        shape = tf.shape(choices, tf.int64)
+        owner = tf.repeat(tf.range(shape[0]), shape[1])
         tokenize = model.tokenizer.functions.tokenize
-        # Cut first: a context is repeated for each choice.
-        first = tf.gather(tokenize(inputs["context"])[:, : self.max_seq_length], rows)
-        second = tokenize(tf.reshape(choices, [-1]))
-        packed = packing.pack(model.tokenizer, first, second, self.max_seq_length)
-        return Prepared(model.padded(packed), {"present": choices != ""})
+        first, second = tokenize(inputs["context"]), tokenize(tf.reshape(choices, [-1]))
+        packed, row, _ = self._packed(model.tokenizer, first, second, owner)
+        state = {"row": row} if self.windows > 1 else {}
+        return Prepared(model.padded(packed), {"present": choices != "", **state})
+
+    def describe(self) -> dict[str, Any]:
+        """As usual, without what is as usual."""
+        return {k: v for k, v in super().describe().items() if (k, v) != ("windows", 1)}
 
     def requests(self, examples: Examples) -> dict[str, Any]:
         """Contexts and choices; rows are filled up to the same number of choices."""
@@ -238,8 +278,10 @@ def _flat(model: ServedModel, inputs: Tensors) -> Prepared:
 
 
 def _outputs(results: Sequence[tf.Tensor], state: Tensors) -> Tensors:
-    present = state["present"]
-    scores = tf.reshape(results[0][:, 0], tf.shape(present))
+    present, scores = state["present"], results[0]
+    if "row" in state:
+        scores = sequences.window_means(scores, state["row"], tf.size(present, tf.int64))
+    scores = tf.reshape(scores[:, 0], tf.shape(present))
     best, logits = sequences.best_present(scores, present)
     return {"choice": best, "probabilities": tf.nn.softmax(logits), "logits": logits}
 

@@ -29,12 +29,10 @@ def inspect(
     if isinstance(task, MultiLabel):
         example = MultiLabelExample("", PLACE, example.text_a, example.text_b)
     reading = reader.read(task, example)
-    sequence, *others = reading.sequences
+    sequence, *_ = reading.sequences
     logits = [np.mean(reading.logits, 0)]
-    notes = inspection.cut_notes(task.max_seq_length, sequence)
-    if others:
-        windows = len(reading.sequences)
-        notes = (f"This is the first of {windows} windows; the answer is the mean of all.", *notes)
+    notes = inspection.window_notes(len(reading.sequences))
+    notes += inspection.cut_notes(task.max_seq_length, sequence)
     if task.head.both_orders:
         notes = ("The answer is of both orders of the texts; this is one of them.", *notes)
     if isinstance(task, Regression):

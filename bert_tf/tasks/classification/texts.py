@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.tasks import reports, signatures
+from bert_tf.tasks import reports, sequences, signatures
 from bert_tf.tasks.base import TaskFiles
 from bert_tf.tasks.sequences import SequencesTask
 from bert_tf.tasks.signatures import (
@@ -40,8 +40,8 @@ class TextTask(SequencesTask):
     """What classification and regression share: examples are single texts or pairs.
 
     Attributes:
-      windows: how many windows of a single text are read at most, if it is longer than
-        `max_seq_length`; the logits of a text are the means of those of its windows.
+      windows: how many windows of a text, or of the longer one of a pair, are read at most, if it
+        is longer than `max_seq_length`; the logits of a text are the means of those of its windows.
       keep: what is kept of a single text that is longer, with one window.
       pair: whether examples are pairs, found in the training data; None: unknown, of a model of
         another program.
@@ -80,12 +80,7 @@ class TextTask(SequencesTask):
             if self.keep != Keep.HEAD and example.text_b is not None:
                 raise InputError(
                     f"{example.place}: --keep={self.keep} is for single texts, and this is a pair; "
-                    "leave it out, or raise --max_seq_length."
-                )
-            if self.windows > 1 and example.text_b is not None:
-                raise InputError(
-                    f"{example.place}: --windows={self.windows} is for single texts, and this is a "
-                    "pair; leave it out, or raise --max_seq_length."
+                    "leave it out; --windows reads all of it."
                 )
             if self.pair not in (None, example.text_b is not None):
                 has, takes = ("single texts", "pairs") if self.pair else ("pairs", "single texts")
@@ -98,14 +93,14 @@ class TextTask(SequencesTask):
         """Packed single texts or pairs, and labels where known."""
         texts = [example.text_a for example in examples]
         pair = examples[0].text_b is not None
+        second = [example.text_b or "" for example in examples] if pair else None
         if self.windows > 1:
-            tokens = tokenizer.tokenize(texts)
+            first, other = tokenizer.tokenize(texts), second and tokenizer.tokenize(second)
             packed, row, cut = packing.cut_into_windows(
-                tokenizer, tokens, self.max_seq_length, self.windows
+                tokenizer, first, other, self.max_seq_length, self.windows
             )
             columns = self.sequence_columns(packed, np.bincount(row.numpy()))
         else:
-            second = [example.text_b or "" for example in examples] if pair else None
             packed, lengths = tokenizer.pack_texts(texts, second, self.max_seq_length, self.keep)
             columns = packed_columns(packed)
             cut = lengths > self.max_seq_length
@@ -113,7 +108,7 @@ class TextTask(SequencesTask):
             columns["labels"] = self.label_column(examples)
         limit, remedy = (
             f"--max_seq_length={self.max_seq_length}",
-            "raise it" if pair else "see --windows and --keep",
+            "see --windows" if pair else "see --windows and --keep",
         )
         if self.windows > 1:
             limit, remedy = f"{limit} and --windows={self.windows}", "raise them"
@@ -172,19 +167,17 @@ class TextTask(SequencesTask):
         def pack(inputs: Tensors) -> Prepared:
             texts = signatures.same_batch(inputs)
             tokens = [model.tokenizer.functions.tokenize(texts[name]) for name in names]
+            first, second = tokens if len(tokens) > 1 else (tokens[0], None)
             if self.windows > 1:
                 packed, row, _ = packing.cut_into_windows(
-                    model.tokenizer, tokens[0], self.max_seq_length, self.windows
+                    model.tokenizer, first, second, self.max_seq_length, self.windows
                 )
-                return Prepared(model.padded(packed), {"row": row, "batch": tokens[0].nrows()})
-            second = tokens[1] if len(tokens) > 1 else None
-            packed = packing.pack(
-                model.tokenizer, tokens[0], second, self.max_seq_length, self.keep
-            )
+                return Prepared(model.padded(packed), {"row": row, "batch": first.nrows()})
+            packed = packing.pack(model.tokenizer, first, second, self.max_seq_length, self.keep)
             return Prepared(model.padded(packed), {})
 
         def logits(results: Sequence[Any], state: Tensors) -> Any:
-            return _means(results[0], **state) if state else results[0]
+            return sequences.window_means(results[0], **state) if state else results[0]
 
         def finish(results: Sequence[Any], state: Tensors) -> dict[str, Any]:
             return self.outputs(logits(results, state))
@@ -255,14 +248,6 @@ class TextTask(SequencesTask):
             numbers = map(str, range(len(examples)))
             files[f"{name}.tsv"] = reports.tsv({"index": numbers, "prediction": submitted})
         return files
-
-
-def _means(logits: tf.Tensor, row: tf.Tensor, batch: tf.Tensor) -> tf.Tensor:
-    """The mean logits [batch, units] of the windows of each text, of [windows, units]."""
-    sums, counts = (
-        tf.math.unsorted_segment_sum(x, row, batch) for x in (logits, tf.ones_like(logits))
-    )
-    return sums / counts
 
 
 def show_texts(example: TextExample | MultiLabelExample) -> str:

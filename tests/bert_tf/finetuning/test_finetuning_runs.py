@@ -21,6 +21,7 @@ from bert_tf.weights.formats import Format
 from pipelines.common import locks, stopping
 from pipelines.common.errors import InputError
 from pipelines.labelled.schema import MultiLabelExample, SpanExample, TextExample, WordsExample
+from pipelines.tokenizers.settings import Keep
 from tests import commands
 from tests.bert_tf.helpers import cluster_of
 from tests.bert_tf.labelled_data import (
@@ -304,12 +305,13 @@ def test_options_of_joint_training_go_to_the_tasks_that_have_them(init):
     assert mood["balanced"] and "document_context" not in mood
     assert names["balanced"] and names["document_context"]
     pairs = (TaskRequest("pair", "a"), TaskRequest("pair", "b"))
-    settings = FineTuningSettings((requests[0], *pairs), init, windows=3)
+    settings = FineTuningSettings((requests[0], *pairs), init, windows=3, keep=Keep.TAIL)
     mood, pair, _ = (task_data._options(request, settings) for request in settings.tasks)
-    assert mood["windows"] == 3 and "windows" not in pair
-    # No task takes them; each says so when it reads its examples.
-    settings = FineTuningSettings(pairs, init, windows=3)
-    assert task_data._options(pairs[0], settings)["windows"] == 3
+    assert mood["windows"] == 3 == pair["windows"]
+    assert mood["keep"] == Keep.TAIL and "keep" not in pair
+    # No task takes it; each says so when it reads its examples.
+    settings = FineTuningSettings(pairs, init, keep=Keep.TAIL)
+    assert task_data._options(pairs[0], settings)["keep"] == Keep.TAIL
     settings = FineTuningSettings(requests[:1], init, document_context=True)
     with pytest.raises(InputError, match="--document_context does not apply"):
         task_data.load(requests[0], settings, None)

@@ -75,12 +75,12 @@ def _of_embeddings(texts, labels, **changes):
     return TaskCase("embedding", examples, _without(examples, label=None), changes)
 
 
-def _of_choices(kind):
+def _of_choices(kind, **changes):
     examples = [
         ChoiceExample(f"key{i}", f"x.csv: line {i}", text, tuple(_TEXTS[: 2 + i % 3]), i % 2, "so")
         for i, text in enumerate(_TEXTS)
     ]
-    return TaskCase(kind, examples, _without(examples, label=None))
+    return TaskCase(kind, examples, _without(examples, label=None), changes)
 
 
 def _of_generation():
@@ -111,12 +111,14 @@ CASES = [
         "regression", ["0.5 1", "1 3", "2 0", "2.5 1", "3 -1"], columns=(("label", "joy+anger"),)
     ),
     _of_texts("stsb", ["0.5", "1", "2", "2.5", "5"], pair=True),
+    _of_texts("pair", ["0", "1", "0", "1", "1"], pair=True, max_seq_length=10, windows=3),
     _of_words("ner", ["B-X", "I-X", "O", "O", "B-Y", "I-Y", "O"]),
     _of_words("ner", ["B-X", "I-X", "O", "O", "B-Y", "I-Y", "O"], head=HeadConfig(crf=True)),
     _of_words("tagging", ["DET", "NOUN", "VERB"] * 3, document_context=True),
     _of_questions("squad1"),
     _of_questions("squad2", null=True),
     _of_choices("choice"),
+    _of_choices("choice", max_seq_length=10, windows=3),
     _of_generation(),
     _of_embeddings(2, [""] * 5, dimensions=(16, 8)),
     _of_embeddings(3, [""] * 5),

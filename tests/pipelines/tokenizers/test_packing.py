@@ -92,7 +92,7 @@ def windows_by_loops(size, capacity, stride):
 
 def test_windows_of_texts_begin_with_the_last_quarter_of_the_one_before(tokens):
     texts = [[6 + i % 30 for i in range(size)] for size in (0, 1, 8, 9, 14, 15, 20, 50)]
-    packed, row, cut = packing.cut_into_windows(tokens, ragged(texts), 10, 3)
+    packed, row, cut = packing.cut_into_windows(tokens, ragged(texts), None, 10, 3)
     expected = []
     for number, text in enumerate(texts):
         spans, _ = windows_by_loops(len(text), 8, 6)
@@ -101,6 +101,59 @@ def test_windows_of_texts_begin_with_the_last_quarter_of_the_one_before(tokens):
     found = packed.word_ids.to_list()
     assert list(zip(row.numpy().tolist(), found, strict=True)) == expected
     assert not packed.type_ids.flat_values.numpy().any()
+
+
+def pairs_by_loops(first, second, budget, room):
+    """The windows of a pair: of the first text if there is `room` for it, else of the longer one."""
+    swapped = room is None and len(second) > len(first)
+    long, short = (second, first) if swapped else (first, second)
+    kept = short[: max(budget // 2, budget - len(long))]
+    room = budget - len(kept) if room is None else room
+    spans, _ = windows_by_loops(len(long), room, room - room // 4)
+    texts = [(long[at : at + size], kept) for at, size in spans]
+    return [(b, a) if swapped else (a, b) for a, b in texts], len(kept) < len(short)
+
+
+def test_windows_of_pairs_are_those_of_the_longer_text(tokens):
+    rng = random.Random(2)
+    texts = [
+        [[start + i % 9 for i in range(rng.choice([0, 1, 5, 6, 7, 12, 40]))] for start in (6, 16)]
+        for _ in range(80)
+    ]
+    first, second = zip(*texts, strict=True)
+    packed, row, cut = packing.cut_into_windows(tokens, ragged(first), ragged(second), 15, 4)
+    expected = []
+    for number, (a, b) in enumerate(texts):
+        windows, is_cut = pairs_by_loops(a, b, 12, None)
+        expected += [(number, [2, *one, 3, *two, 3]) for one, two in windows[:4]]
+        assert cut[number] == (is_cut or len(windows) > 4)
+        assert len(a) + len(b) > 12 or (windows, is_cut) == ([(a, b)], False)
+    assert list(zip(row.numpy().tolist(), packed.word_ids.to_list(), strict=True)) == expected
+    types = [[0] * (ids.index(3) + 1) + [1] * (len(ids) - ids.index(3) - 1) for _, ids in expected]
+    assert packed.type_ids.to_list() == types
+
+
+def test_pairs_of_a_group_have_as_many_windows_of_their_first_text(tokens):
+    rng = random.Random(3)
+    contexts = [[6 + i % 9 for i in range(size)] for size in (0, 2, 8, 30, 99)]
+    group = sorted(rng.randrange(5) for _ in range(16))
+    first = [contexts[each] for each in group]
+    second = [[16 + i % 9 for i in range(rng.choice([1, 4, 7, 11]))] for _ in group]
+    packed, row, cut = packing.cut_into_windows(
+        tokens, ragged(first), ragged(second), 15, 4, tf.constant(group, tf.int64)
+    )
+    found = list(zip(row.numpy().tolist(), packed.word_ids.to_list(), strict=True))
+    expected, counts = [], {}
+    for number, (a, b) in enumerate(zip(first, second, strict=True)):
+        kept = max(
+            min(len(c), max(6, 12 - len(a)))
+            for c, other in zip(second, group, strict=True) if other == group[number]
+        )  # fmt: skip
+        windows, is_cut = pairs_by_loops(a, b, 12, 12 - kept)
+        expected += [(number, [2, *one, 3, *two, 3]) for one, two in windows[:4]]
+        assert cut[number] == (is_cut or len(windows) > 4)
+        assert counts.setdefault(group[number], len(windows)) == len(windows)
+    assert found == expected
 
 
 def test_windows_are_those_of_the_reference(tokens):
