@@ -2,6 +2,7 @@ r"""Exports models for LiteRT and ONNX Runtime: the signatures that take token i
 
   bert-tf export-portable --tasks=mrpc,pos --output=savedmodels/portable
   bert-tf export-portable --tasks=mrpc --precision=int8 --dev=mrpc=glue/MRPC/dev.tsv
+  bert-tf export-portable --tasks=mrpc --format=huggingface --output=savedmodels/web
 
 A report next to the files gives the differences of their answers from those of the original.
 """
@@ -13,6 +14,7 @@ from bert_tf.serving.plan import Precision
 from pipelines.common.flag_types import Path, choice, choices
 
 RUNTIMES = ("litert", "onnx")  # `export.portable.TARGETS`, without TensorFlow
+FORMATS = (*RUNTIMES, "huggingface")  # `export.portable.HUGGING_FACE`
 _PRECISION = choice((Precision.FLOAT32, Precision.INT8))
 
 
@@ -20,14 +22,15 @@ def main(
     *,
     models: ExportFlags,
     output: Path = "savedmodels/portable",
-    format: Annotated[tuple, choices(RUNTIMES)] = RUNTIMES,
+    format: Annotated[tuple, choices(FORMATS)] = RUNTIMES,
     precision: Annotated[Precision, _PRECISION] = Precision.FLOAT32,
 ) -> None:
     """Exports as the flags say.
 
     Flags:
       output: Folder to write to.
-      format: Formats to write.
+      format: Formats to write; huggingface: a folder for each model as transformers.js, fastembed
+        and text-embeddings-inference read it (config.json, tokenizer.json, onnx/model.onnx).
       precision: Data type of the weights. int8: each task in int8, too, in the formats that keep
         all scores.
     """
@@ -36,7 +39,10 @@ def main(
 
     files.check_absent(output)
     found = models.sources(precision)
-    check = models.score_check(found, precision, [portable.TARGETS[name].engine for name in format])
+    # The folders are of ONNX.
+    runtimes = dict.fromkeys("onnx" if name == portable.HUGGING_FACE else name for name in format)
+    engines = [portable.TARGETS[name].engine for name in runtimes]
+    check = models.score_check(found, precision, engines)
     report = portable.export(found, output, format, check)
     for name, entry in report.items():
         largest = max(entry["largest_difference"].values())

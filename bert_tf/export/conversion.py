@@ -79,8 +79,11 @@ def to_onnx(function: Any) -> bytes:
         )
     infos = list(model.graph.input)
     model.graph.ClearField("input")
+    used = {name for node in model.graph.node for name in node.input}
     for info in infos:
         if info.name in matrices:
+            if info.name not in used:
+                continue
             tensor = onnx.numpy_helper.from_array(matrices[info.name], info.name)
             model.graph.initializer.append(tensor)
         else:

@@ -53,9 +53,16 @@ class ExportedModel(NamedTuple):
     """A model of an export, with the signatures of its task, or of a pre-trained model."""
 
     source: ModelSource
-    tokenizer: Tokenizer
+    served: ServedModel
+    # Maps encoder outputs [rows, hidden_size] to logits [rows, vocab_size]; None without masked LM.
+    token_logits: Callable[[tf.Tensor], tf.Tensor] | None
     encoder: int  # its number among those of the export
     signatures: list[Signature]
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """The tokenizer of the model."""
+        return self.served.tokenizer
 
 
 class Assembly:
@@ -86,9 +93,9 @@ class Assembly:
                 self._assign(known[key], source)
             if words not in tokenizers:
                 tokenizers[words] = source.bundle.tokenizer()
-            found = self._signatures(source, tokenizers[words], known[key], portable)
-            number = list(known).index(key)
-            self.models.append(ExportedModel(source, tokenizers[words], number, found))
+            self.models.append(
+                self._model(source, tokenizers[words], known[key], portable, list(known).index(key))
+            )
         names = [signature.name for signature in self.signatures]
         for name in names:
             if names.count(name) > 1 or name == "serving_default":
@@ -102,9 +109,14 @@ class Assembly:
         """All signatures, those of the first source first."""
         return [signature for model in self.models for signature in model.signatures]
 
-    def _signatures(
-        self, source: ModelSource, tokenizer: Tokenizer, encoder: Encoder, portable: bool
-    ) -> list[Signature]:
+    def _model(
+        self,
+        source: ModelSource,
+        tokenizer: Tokenizer,
+        encoder: Encoder,
+        portable: bool,
+        number: int,
+    ) -> ExportedModel:
         if source.task is None:
             guess = self._token_logits(source, encoder) if source.guesses_words else None
             model = ServedModel(tokenizer, encoder, portable=portable)
@@ -115,11 +127,12 @@ class Assembly:
                 length, settings = source.max_seq_length, source.generation
                 generator = TextGenerator(decoder, tokenizer, length, settings)
                 found = writing.make_signatures(model, generator) + found
-            return found
+            return ExportedModel(source, model, guess, number, found)
         head = HeadShape.of(source.task)._replace(name=source.head).make(source.bundle.config)
         head.build()
         self._assign(head, source, "heads/")
-        return source.task.signatures(ServedModel(tokenizer, encoder, head, portable))
+        model = ServedModel(tokenizer, encoder, head, portable)
+        return ExportedModel(source, model, None, number, source.task.signatures(model))
 
     def _token_logits(
         self, source: ModelSource, encoder: Encoder

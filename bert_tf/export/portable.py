@@ -1,9 +1,12 @@
 """Exports for LiteRT and ONNX: the signatures that take token ids.
 
+For programs that read a model of the Hugging Face Hub in ONNX (transformers.js, fastembed,
+text-embeddings-inference), a folder for each model, with the inputs and outputs of transformers.
 Each file is compared with the original before it is written. Files in int8 are written where they
 keep the scores of their tasks.
 """
 
+import dataclasses
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -12,17 +15,27 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.export import conversion, saved_model
-from bert_tf.export.module import Assembly, trace_portable
+from bert_tf.export.module import Assembly, ExportedModel, trace_portable
 from bert_tf.export.saved_model import Check, ReducedScore
 from bert_tf.export.sources import ModelSource
+from bert_tf.models import fused_ops
+from bert_tf.tasks import embedding, span
 from bert_tf.tasks.signatures import Signature
-from bert_tf.weights import own
+from bert_tf.weights import formats as weights_formats
+from bert_tf.weights import huggingface, own
 from pipelines.common import files, json_files, manifest, optional
 from pipelines.common.errors import InputError
 from pipelines.tokenizers.packing import MODEL_INPUTS
 
 _REPORT = "report.json"
 _PRETRAINED = "pretrained"  # names the folder of a model without a task
+HUGGING_FACE = "huggingface"  # the format of folders, and the folder of these
+_HUB_INPUTS = {
+    "input_word_ids": "input_ids",
+    "input_mask": "attention_mask",
+    "input_type_ids": "token_type_ids",
+}
+_HUB_SHAPES = ("classification", "multilabel", "regression", "tagging", "span", "embedding")
 _BATCH, _LENGTH = 4, 24  # of the compared sequences
 Arrays = dict[str, np.ndarray]
 
@@ -81,14 +94,14 @@ def export(
     formats: Sequence[str],
     check: Check | None = None,
 ) -> dict[str, Any]:
-    """Writes <signature>.tflite and <signature>.onnx, the same in int8, and a report.
+    """Writes <signature>.tflite and <signature>.onnx, the same in int8, folders, and a report.
 
     A folder for each task has its vocabulary, tokenizer settings, labels and thresholds.
 
     Args:
       sources: the models.
       folder: to write to; it appears when it is complete, with the report in report.json.
-      formats: to write, of `TARGETS`.
+      formats: to write, of `TARGETS`, or `HUGGING_FACE`.
       check: scores the models in int8; without it, nothing is written in int8.
 
     Returns:
@@ -119,18 +132,26 @@ def export(
                 saved_model.write(sources, f"{place}/full")
                 found = check(f"{place}/full")
             kept = {(each["engine"], f"{each['task']}_ids"): each for each in found}
-        for signature in Assembly(sources, "float32", portable=True).signatures:
-            if signature.inputs.keys() == set(MODEL_INPUTS):
-                report |= _write(signature, _inputs(sources, signature), partial, formats, kept)
+        models = Assembly(sources, "float32", portable=True).models
+        targets = [name for name in formats if name != HUGGING_FACE]
+        for signature in (signature for model in models for signature in model.signatures):
+            if targets and signature.inputs.keys() == set(MODEL_INPUTS):
+                report |= _write(signature, _inputs(sources, signature), partial, targets, kept)
+        if HUGGING_FACE in formats:
+            for model in models:
+                report |= _write_hub_folder(model, partial, kept)
         json_files.write(f"{partial}/{_REPORT}", report)
         # What a program needs besides: vocabulary, tokenizer settings, labels and thresholds.
-        described = [source.task.name if source.task else _PRETRAINED for source in sources]
-        for name, source in zip(described, sources, strict=True):
+        names = [source.task.name if source.task else _PRETRAINED for source in sources]
+        described = names if targets else []
+        for name, source in zip(described, sources, strict=False):
             own.write_tokenizer(source.bundle, f"{partial}/{name}")
             if source.task:
                 json_files.write(f"{partial}/{name}/{own.TASKS}", [source.task.describe()])
         seal = f"{partial}/{manifest.CHECKSUMS}"
-        manifest.write_sealed(seal, {}, [*report, *described])
+        folders = [HUGGING_FACE] if HUGGING_FACE in formats else []
+        single = [name for name in report if "/" not in name]
+        manifest.write_sealed(seal, {}, [*single, *described, *folders])
     return report
 
 
@@ -141,29 +162,109 @@ def _write(
     formats: Sequence[str],
     kept: Mapping[tuple[str, str], ReducedScore],
 ) -> dict[str, Any]:
+    """Writes a signature in each format, and in int8 where that keeps the scores."""
     function = trace_portable(signature)
-    outputs = function(**{name: tf.constant(value) for name, value in inputs.items()})
-    expected = {name: value.numpy() for name, value in outputs.items()}
     report: dict[str, Any] = {}
     for target in map(TARGETS.__getitem__, formats):
-        name = f"{signature.name}{target.ending}"
-        contents = {name: target.convert(function)}
+        names = f"{signature.name}{target.ending}", f"{signature.name}.int8{target.ending}"
         score = kept.get((target.engine, signature.name))
-        if score:
-            quantized = target.quantize(function, contents[name])
-            contents[f"{signature.name}.int8{target.ending}"] = quantized
-        for place, content in contents.items():
-            rounded = place == name
-            compared = _compare(place, expected, target.run(content, inputs), rounded)
-            scored = {} if rounded else {"score": score}
-            report[place] = {"bytes": len(content), **compared, **scored}
-            with files.gfile.GFile(f"{folder}/{place}", "wb") as file:
-                file.write(content)
+        report |= _write_files(function, inputs, folder, target, names, score)
     return report
 
 
+def _write_files(
+    function: Any,
+    inputs: Arrays,
+    folder: str,
+    target: _Target,
+    names: tuple[str, str],
+    score: ReducedScore | None,
+) -> dict[str, Any]:
+    """Writes a concrete function by the first name, and in int8, if it has a score, by the other.
+
+    Returns:
+      What the report has of them.
+    """
+    outputs = function(**{name: tf.constant(value) for name, value in inputs.items()})
+    expected = {name: value.numpy() for name, value in outputs.items()}
+    contents = {names[0]: target.convert(function)}
+    if score:
+        contents[names[1]] = target.quantize(function, contents[names[0]])
+    report: dict[str, Any] = {}
+    for place, content in contents.items():
+        rounded = place == names[0]
+        compared = _compare(place, expected, target.run(content, inputs), rounded)
+        scored = {} if rounded else {"score": score}
+        report[place] = {"bytes": len(content), **compared, **scored}
+        with files.gfile.GFile(f"{folder}/{place}", "wb") as file:
+            file.write(content)
+    return report
+
+
+def _write_hub_folder(
+    model: ExportedModel, folder: str, kept: Mapping[tuple[str, str], ReducedScore]
+) -> dict[str, Any]:
+    """Writes the files of transformers without the weights, and the model as onnx/model.onnx.
+
+    Raises:
+      InputError: transformers, or its version for JavaScript, has no class for the task.
+    """
+    source, served, task = model.source, model.served, model.source.task
+    name = task.name if task else _PRETRAINED
+    if task and task.shape not in _HUB_SHAPES:
+        raise InputError(
+            f"{source.folder}: transformers.js has no class for {name} ({task.shape}); export it "
+            "without --format=huggingface."
+        )
+    bundle = source.bundle
+    bundle = dataclasses.replace(
+        bundle,
+        weights={
+            name: value
+            for name, value in bundle.weights.items()
+            if not name.startswith("heads/") or name.startswith(f"heads/{source.head}/")
+        },
+        tasks=({**task.describe(), "name": source.head},) if task else (),
+    )
+    weights_formats.check_heads(bundle, HUGGING_FACE)
+    place = f"{HUGGING_FACE}/{name}"
+    files.gfile.makedirs(f"{folder}/{place}/onnx")
+    huggingface.write_settings(bundle, f"{folder}/{place}")
+    # A model without token types is not given any.
+    typed = served.config.type_vocab_size > 1
+    theirs = dict(list(_HUB_INPUTS.items())[: 2 + typed])
+
+    def function(**inputs: tf.Tensor) -> dict[str, tf.Tensor]:
+        rows = {ours: tf.cast(inputs[given], tf.int32) for ours, given in theirs.items()}
+        rows.setdefault(MODEL_INPUTS[2], tf.zeros_like(rows[MODEL_INPUTS[0]]))
+        with fused_ops.inference():
+            if task and task.shape != embedding.SHAPE.name:
+                (logits,) = served.logits.function(rows, False)
+                if task.shape == span.SHAPE.name:
+                    return {"start_logits": logits[..., 0], "end_logits": logits[..., 1]}
+                return {"logits": logits}
+            hidden = served.outputs(rows, False)["sequence_output"]
+            if model.token_logits is None:
+                return {"last_hidden_state": hidden}
+            logits = model.token_logits(tf.reshape(hidden, [-1, served.config.hidden_size]))
+            return {"logits": tf.reshape(logits, tf.concat([tf.shape(hidden)[:2], [-1]], 0))}
+
+    specs = {given: tf.TensorSpec([None, None], tf.int64, given) for given in theirs.values()}
+    traced = tf.function(function, autograph=False).get_concrete_function(**specs)
+    values = _random_sequences([source])
+    inputs = {given: values[ours].astype(np.int64) for ours, given in theirs.items()}
+    target, score = TARGETS["onnx"], kept.get((TARGETS["onnx"].engine, f"{name}_ids"))
+    names = f"{place}/onnx/model.onnx", f"{place}/onnx/model_quantized.onnx"
+    return _write_files(traced, inputs, folder, target, names, score)
+
+
 def _inputs(sources: Sequence[ModelSource], signature: Signature) -> Arrays:
-    """Random sequences with padding, valid for all models."""
+    values, rank = _random_sequences(sources), len(signature.inputs[MODEL_INPUTS[0]].shape)
+    return {k: v.reshape(2, 2, -1) if rank == 3 else v for k, v in values.items()}
+
+
+def _random_sequences(sources: Sequence[ModelSource]) -> Arrays:
+    """Sequences with padding, int32 [batch, length], valid for all models."""
     configs = [source.bundle.config for source in sources]
     rng = np.random.default_rng(0)
     length = min(_LENGTH, *(config.max_seq_length for config in configs))
@@ -173,9 +274,7 @@ def _inputs(sources: Sequence[ModelSource], signature: Signature) -> Arrays:
     ids = rng.integers(1, vocab_size, mask.shape).astype(np.int32) * mask
     several = all(config.type_vocab_size > 1 for config in configs)
     types = (several & (np.arange(length) >= length // 3)).astype(np.int32) * mask
-    values = dict(zip(MODEL_INPUTS, (ids, mask, types), strict=True))
-    rank = len(signature.inputs[MODEL_INPUTS[0]].shape)
-    return {k: v.reshape(2, 2, length) if rank == 3 else v for k, v in values.items()}
+    return dict(zip(MODEL_INPUTS, (ids, mask, types), strict=True))
 
 
 def _compare(

@@ -160,12 +160,12 @@ def write(
     if target not in WRITABLE:
         raise InputError(f"{target!r} is not a format to write; use one of {', '.join(WRITABLE)}.")
     if target != Format.BERT_TF:
-        _check_heads(model, str(target))
+        check_heads(model, str(target))
     with files.folder_aside(os.fspath(folder).rstrip("/")) as partial:
         _WRITERS[Format(target)](model, partial)
 
 
-def _check_heads(model: Bundle, target: str) -> None:
+def check_heads(model: Bundle, target: str) -> None:
     """Raises InputError if other programs do not support the head of a task."""
     for task in map(tasks.load, model.tasks):
         if task.head.crf:

@@ -1,6 +1,6 @@
 """Folders of Hugging Face transformers: one reader and writer, and a file for each family."""
 
 from bert_tf.weights.huggingface.config import CONFIG
-from bert_tf.weights.huggingface.folder import INDEX, read, write
+from bert_tf.weights.huggingface.folder import INDEX, read, write, write_settings
 
-__all__ = ["CONFIG", "INDEX", "read", "write"]
+__all__ = ["CONFIG", "INDEX", "read", "write", "write_settings"]

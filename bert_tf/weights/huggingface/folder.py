@@ -358,6 +358,32 @@ def write(model: Bundle, folder: str) -> None:
     Raises:
       InputError: The model has several tasks, or the format does not support it.
     """
+    family, architecture = write_settings(model, folder)
+    names = [model.task()["name"]] if architecture.head else []
+    kept = {k: v for k, v in model.weights.items() if not k.startswith(architecture.lacks)}
+    bare = architecture == family.pretraining[-1]
+    table = _table(family, architecture, "" if bare else family.prefix)
+    weights = table.write(kept, model.config, names)
+    if not architecture.biased and weights.pop(f"{architecture.head}.bias").any():
+        raise InputError(
+            f"{model.place}: the head of a {architecture.name} has no bias, but that of "
+            f"{names[0]} has one; write it as bert_tf."
+        )
+    if architecture.zeros:
+        weights[architecture.zeros] = np.zeros((1, model.config.vocab_size), np.float32)
+    with (
+        files.write_aside(f"{folder}/{WEIGHTS}") as partial,
+        files.gfile.GFile(partial, "wb") as file,
+    ):
+        file.write(safetensors.numpy.save(weights, {"format": "pt"}))
+
+
+def write_settings(model: Bundle, folder: str) -> tuple[Family, Architecture]:
+    """Writes all files but the weights; returns what the model is in transformers.
+
+    Raises:
+      InputError: as of `write`.
+    """
     family = configs.find_family(model.config.model_type, model.place)
     architecture = configs.architecture_for(model, family)
     config = configs.from_bundle(model, family, architecture)
@@ -371,18 +397,6 @@ def write(model: Bundle, folder: str) -> None:
             f"{family.tokenizer}, but this model has one of {model.vocabulary.kind}; write it as "
             "bert_tf."
         )
-    names = [model.task()["name"]] if architecture.head else []
-    kept = {k: v for k, v in model.weights.items() if not k.startswith(architecture.lacks)}
-    bare = architecture == family.pretraining[-1]
-    table = _table(family, architecture, "" if bare else family.prefix)
-    weights = table.write(kept, model.config, names)
-    if not architecture.biased and weights.pop(f"{architecture.head}.bias").any():
-        raise InputError(
-            f"{model.place}: the head of a {architecture.name} has no bias, but that of "
-            f"{names[0]} has one; write it as bert_tf."
-        )
-    if architecture.zeros:
-        weights[architecture.zeros] = np.zeros((1, model.config.vocab_size), np.float32)
     json_files.write(f"{folder}/{CONFIG}", config)
     own.write_tasks(model, folder)
     if model.vocabulary:
@@ -393,8 +407,4 @@ def write(model: Bundle, folder: str) -> None:
         if dense and not dense["linear.bias"].any():
             del dense["linear.bias"]
         sentence_transformers.write(model, folder, dense)
-    with (
-        files.write_aside(f"{folder}/{WEIGHTS}") as partial,
-        files.gfile.GFile(partial, "wb") as file,
-    ):
-        file.write(safetensors.numpy.save(weights, {"format": "pt"}))
+    return family, architecture

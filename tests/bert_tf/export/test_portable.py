@@ -2,14 +2,21 @@
 
 import dataclasses
 import json
+import os
+import pathlib
 
 import numpy as np
+import onnxruntime
 import pytest
+import tokenizers
 
-from bert_tf import weights
+from bert_tf import tasks, weights
 from bert_tf.export import portable, saved_model, sources
+from bert_tf.tasks.model import HeadShape
 from pipelines.tokenizers import registry
+from pipelines.tokenizers.packing import MODEL_INPUTS
 from tests import commands
+from tests.bert_tf import exported
 
 pytestmark = pytest.mark.more
 
@@ -99,3 +106,80 @@ def test_nothing_is_overwritten(written, folders, tmp_path):
     with pytest.raises(portable.InputError, match="exists already"):
         portable.export(found, str(tmp_path), list(portable.TARGETS))
     assert (tmp_path / "report.json").read_text() == "of a run"
+
+
+HUB = ("mood", "same", "score", "qa", "tags", "topics", "vector", "pretrained")
+
+
+@pytest.fixture(scope="module")
+def hub(folders, tmp_path_factory):
+    folder = str(tmp_path_factory.mktemp("hub"))
+    found = sources.find([f"{name}={folders[name]}" for name in HUB])
+    return folder, portable.export(found, folder, [portable.HUGGING_FACE], check)
+
+
+@pytest.mark.parametrize("name", HUB)
+def test_folders_are_those_of_the_hub(name, hub, folders):
+    """With the ids of their tokenizer.json, the model has the outputs that transformers names."""
+    folder, report = hub
+    place = f"{folder}/huggingface/{name}"
+    assert report[f"huggingface/{name}/onnx/model.onnx"]["bytes"] > 0
+    assert (f"huggingface/{name}/onnx/model_quantized.onnx" in report) == (name in NAMES)
+    assert (pathlib.Path(place) / "onnx/model_quantized.onnx").exists() == (name in NAMES)
+    assert not os.path.exists(f"{folder}/{name}")
+    config = json.loads(pathlib.Path(place, "config.json").read_text())
+    assert config["model_type"] == "bert"
+    library = tokenizers.Tokenizer.from_file(f"{place}/tokenizer.json")
+    library.enable_padding()
+    library.enable_truncation(config["max_position_embeddings"])
+    texts = exported.TEXTS[:4]
+    encoded = library.encode_batch(
+        list(zip(texts, texts, strict=True)) if name == "same" else texts
+    )
+    inputs = {
+        "input_ids": np.array([each.ids for each in encoded]),
+        "attention_mask": np.array([each.attention_mask for each in encoded]),
+        "token_type_ids": np.array([each.type_ids for each in encoded]),
+    }
+    session = onnxruntime.InferenceSession(f"{place}/onnx/model.onnx")
+    assert {each.name: each.type for each in session.get_inputs()} == dict.fromkeys(
+        inputs, "tensor(int64)"
+    )
+    outputs = [each.name for each in session.get_outputs()]
+    found = dict(zip(outputs, session.run(None, inputs), strict=True))
+    bundle = weights.read(folders[name])
+    rows = dict(zip(MODEL_INPUTS, (x.astype(np.int32) for x in inputs.values()), strict=True))
+    wanted = bundle.encoder()(rows, training=False)
+    mask = inputs["attention_mask"][..., np.newaxis] > 0
+    if name == "vector":
+        assert outputs == ["last_hidden_state"]
+        np.testing.assert_allclose(
+            found["last_hidden_state"] * mask, wanted["sequence_output"] * mask, atol=1e-5
+        )
+        return
+    if name == "qa":
+        assert outputs == ["start_logits", "end_logits"]
+        logits = np.stack(list(found.values()), -1)
+    else:
+        assert outputs == ["logits"]
+        logits = found["logits"]
+    if name == "pretrained":
+        assert logits.shape == (*inputs["input_ids"].shape, config["vocab_size"])
+        return
+    (task,) = (task for task in map(tasks.load, bundle.tasks) if task.name == name)
+    head = HeadShape.of(task).make(bundle.config)
+    head.build()
+    own = {k.removeprefix("heads/"): v for k, v in bundle.weights.items() if f"heads/{name}/" in k}
+    weights.assign(head, own, name)
+    expected = np.asarray(head(wanted))
+    if task.per_token:
+        logits, expected = logits * mask, expected * mask
+    else:
+        assert list(config.get("id2label", {"0": ""}).values()) == list(task.labels or ["LABEL_0"])
+    np.testing.assert_allclose(logits, expected, atol=1e-5)
+
+
+def test_what_transformers_does_not_run_in_a_browser_is_named(folders, tmp_path):
+    found = sources.find([f"pick={folders['pick']}"])
+    with pytest.raises(portable.InputError, match=r"no class for pick \(choice\); export it witho"):
+        portable.export(found, str(tmp_path / "out"), [portable.HUGGING_FACE])
