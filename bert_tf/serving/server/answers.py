@@ -207,8 +207,12 @@ class Answerer:
 
     @property
     def ready(self) -> bool:
-        """Whether each model has a version that is available."""
-        return all(versions.ready for versions in self.models.values())
+        """Whether a model has an available version, and so has each other that can be loaded.
+
+        One that cannot must not keep the others from their users.
+        """
+        models = self.models.values()
+        return any(each.ready for each in models) and all(each.settled for each in models)
 
     def versions(self, model: str) -> Versions:
         """The versions of a model; raises RefusalError if there is none of this name."""

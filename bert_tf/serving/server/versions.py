@@ -114,6 +114,12 @@ class Versions:
         """Whether a version is available."""
         return any(version.state is VersionState.AVAILABLE for version in self.known)
 
+    @property
+    def settled(self) -> bool:
+        """Whether a version is available, or none of them could be loaded."""
+        known = self.known
+        return self.ready or (bool(known) and all(version.failures for version in known))
+
     def refresh(self) -> None:
         """Loads new versions, and unloads those that are too old or removed.
 

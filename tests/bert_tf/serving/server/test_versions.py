@@ -9,6 +9,7 @@ import pytest
 
 from bert_tf.export.saved_model import newest
 from bert_tf.serving.server import rest
+from bert_tf.serving.server.answers import Answerer, Metrics, RequestLimits
 from bert_tf.serving.server.faults import Fault, RefusalError
 from bert_tf.serving.server.versions import Versions, VersionState, newest_complete
 from pipelines.common.errors import InputError
@@ -97,6 +98,19 @@ def test_a_damaged_version_is_named_once_and_tried_less_and_less_often(tmp_path,
     assert folder.served(polls=64) == {2}
     (version,) = (v for v in folder.versions.known if v.number == 2)
     assert version.error == ""
+
+
+def test_a_model_that_cannot_be_loaded_does_not_keep_others_from_being_ready(tmp_path):
+    good, bad = _Folder(tmp_path / "good"), _Folder(tmp_path / "bad")
+    good.put(1)
+    bad.put(1, InputError("no"))
+    models = {"good": good.versions, "bad": bad.versions}
+    limits, metrics = RequestLimits(8, 1000, 1, 1.0), Metrics(lambda: 0)
+    answerer = Answerer(models, limits, metrics)
+    bad.served()
+    assert not answerer.ready  # the other one is still to come
+    assert good.served() and not bad.served() and answerer.ready
+    assert not Answerer({"bad": bad.versions}, limits, metrics).ready
 
 
 def test_a_version_that_is_copied_in_steps_is_served_when_it_is_whole(tmp_path, caplog):
