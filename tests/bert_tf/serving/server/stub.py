@@ -92,7 +92,7 @@ class _Predictor:
 
 class _Versions:
     known = (Version(1, VersionState.AVAILABLE, predictor=_Predictor()),)
-    ready = True
+    ready = settled = True
 
     @contextlib.contextmanager
     def use(self, number):

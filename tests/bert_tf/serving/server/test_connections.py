@@ -3,6 +3,7 @@
 import contextlib
 import http.client
 import os
+import re
 import resource
 import socket
 import threading
@@ -14,7 +15,7 @@ import pytest
 from bert_tf.serving.server import listening
 from pipelines.common.errors import InputError
 from tests.bert_tf.serving.server import attacks
-from tests.bert_tf.serving.server.stub import LARGE
+from tests.bert_tf.serving.server.stub import LARGE, LONG
 from tests.ports import free_ports
 
 pytestmark = pytest.mark.more
@@ -52,6 +53,23 @@ def test_connections_that_wait_are_closed(stub):
     assert answers["half of a body"].startswith(b"HTTP/1.1 504 ")
     assert answers["chunks without an end"].startswith(b"HTTP/1.1 504 ")
     assert answers["a body that is not asked for"].startswith(b"HTTP/1.1 405 ")
+
+
+def test_an_answer_is_whole_though_its_client_goes_on_sending(stub):
+    """What arrives at a socket that is closed resets its connection."""
+    body = b'{"signature_name": "long", "instances": ["x"]}'
+    server = stub()
+    with attacks.connect(server) as connection:
+        connection.sendall(attacks.request(body))
+        found = b""
+        while len(found) < LONG - (1 << 18):
+            found += connection.recv(1 << 16)
+        time.sleep(0.5)  # the rest is in the system's buffer, and the server has ended its side
+        connection.sendall(b"more")
+        time.sleep(0.2)
+        found += attacks.rest_of(connection)
+    head, _, rest = found.partition(b"\r\n\r\n")
+    assert len(rest) == int(re.search(rb"content-length: (\d+)", head)[1]) > LONG
 
 
 def test_an_answer_that_nobody_takes_is_dropped(stub):
