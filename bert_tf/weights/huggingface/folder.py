@@ -127,6 +127,11 @@ def read(path: str) -> Bundle:
     found = table.read(weights, config, path, heads, _class_remedy(values, family, architecture))
     for group in architecture.needs:
         if not any(ours.startswith(group) for ours in found):
+            if family.prefix and not prefix:
+                # Names of a model without heads: sentence-transformers kept the class of the model
+                # that it began with (all-mpnet-base-v2).
+                logging.warning("%s: has not the heads of %s.", path, architecture.name)
+                break
             ours = [name for name in parameter_shapes(config) if name.startswith(group)]
             raise InputError(
                 f"{path}: lacks the weights of {group[:-1]}; the class {architecture.name} "

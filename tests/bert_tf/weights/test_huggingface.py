@@ -139,6 +139,17 @@ def test_a_head_that_the_architecture_has_must_be_there(tmp_path, folder):
         weights.read(f"{tmp_path}/task")
 
 
+def test_a_model_without_heads_may_have_the_class_that_it_began_with(tmp_path, caplog):
+    """As all-mpnet-base-v2: its config.json says MPNetForMaskedLM, its weights have no head."""
+    model = make_bundle(drop=(bundle.MASKED_LM, bundle.NEXT_SENTENCE))
+    weights.write(model, f"{tmp_path}/hf", Format.HUGGINGFACE)
+    change(tmp_path / "hf/config.json", architectures=["BertForMaskedLM"])
+    found = weights.read(f"{tmp_path}/hf")
+    assert "has not the heads of BertForMaskedLM" in caplog.text
+    assert not found.has(bundle.MASKED_LM) and found.has(bundle.POOLER)
+    assert_same_weights(found.weights, model.weights)
+
+
 def test_left_to_right_models_come_over(tmp_path):
     model = make_bundle(CONFIG.from_dict(CONFIG.to_dict() | {"causal": True}))
     weights.write(model, f"{tmp_path}/hf", Format.HUGGINGFACE)
