@@ -21,7 +21,7 @@ import sys
 import numpy as np
 from sentence_transformers import SentenceTransformer
 model, texts, output = sys.argv[1:]
-lines = open(texts, encoding="utf-8").read().split("\\n")[:-1]
+lines = open(texts, encoding="utf-8", newline="").read().split("\\n")[:-1]
 np.save(output, SentenceTransformer(model, device="cpu").encode(lines, normalize_embeddings=True))
 """
 
@@ -55,8 +55,8 @@ def main() -> None:
 def _cosines(model: str, program: str, args: argparse.Namespace) -> np.ndarray:
     """The cosine of each pair, float64 [pairs]."""
     texts, output = args.work / "texts.txt", args.work / f"{Path(model).name}-{program}.npy"
+    output.unlink(missing_ok=True)
     if program == "ours":
-        output.unlink(missing_ok=True)
         command = [
             *(sys.executable, "-m", "bert_tf", "embed", f"--model={model}", f"--input={texts}"),
             *(f"--output={output}", "--normalize"),

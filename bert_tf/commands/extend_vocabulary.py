@@ -1,4 +1,4 @@
-r"""Adds words of a field to the vocabulary of a model, for further pre-training.
+r"""Adds words of a field, or tokens that are kept whole, to the vocabulary of a model.
 
   bert-tf extend-vocabulary --model=uncased_L-12_H-768_A-12 --corpus='notes/*.txt' --count=2000 \
       --output=savedmodels/extended
@@ -30,7 +30,7 @@ def main(
     keep_tokens: list | None = None,
     output: Path,
 ) -> None:
-    """Writes the model with more words.
+    """Writes the model with more words, or with tokens that are kept whole.
 
     Flags:
       model: The model: any that `bert-tf convert` reads.
@@ -64,7 +64,7 @@ def main(
         chosen = vocabulary.read_lines(words)
     else:
         extension.vocabulary_of(bundle)  # raises InputError unless it can be extended
-        settings: Any = bundle.resolved_settings()
+        settings: Any = bundle.tokenizer().all_settings
         split = functools.partial(wordpiece.split_words, **settings)
         counts = learning.count_words(
             corpus.files(), corpus.options(), split, sample_bytes=200_000_000, seed=1

@@ -144,7 +144,7 @@ def export(
         # What a program needs besides: vocabulary, tokenizer settings, labels and thresholds.
         names = [source.task.name if source.task else _PRETRAINED for source in sources]
         described = names if targets else []
-        for name, source in zip(described, sources, strict=False):
+        for name, source in dict(zip(names, sources, strict=True)).items() if targets else ():
             own.write_tokenizer(source.bundle, f"{partial}/{name}")
             if source.task:
                 json_files.write(f"{partial}/{name}/{own.TASKS}", [source.task.describe()])
@@ -211,25 +211,33 @@ def _write_hub_folder(
     """
     source, served, task = model.source, model.served, model.source.task
     name = task.name if task else _PRETRAINED
-    if task and task.shape not in _HUB_SHAPES:
-        raise InputError(
-            f"{source.folder}: transformers.js has no class for {name} ({task.shape}); export it "
-            "without --format=huggingface."
-        )
-    bundle = source.bundle
+    why = ""
+    if source.generation or (task and task.shape not in _HUB_SHAPES):
+        why = f"transformers.js has no class for it ({task.shape if task else 'it writes texts'})"
+    elif task and task.shape == embedding.SHAPE.name and task.units:
+        why = "transformers.js and fastembed leave the Dense layer of vectors out"
+    if why:
+        raise InputError(f"{source.folder}: {name}: {why}; export it without --format=huggingface.")
+    heads = f"heads/{source.head}/"
     bundle = dataclasses.replace(
-        bundle,
+        source.bundle,
         weights={
-            name: value
-            for name, value in bundle.weights.items()
-            if not name.startswith("heads/") or name.startswith(f"heads/{source.head}/")
+            key.replace(heads, f"heads/{name}/"): value
+            for key, value in source.bundle.weights.items()
+            if key.startswith(heads) or not key.startswith("heads/")
         },
-        tasks=({**task.describe(), "name": source.head},) if task else (),
+        tasks=(task.describe(),) if task else (),
     )
     weights_formats.check_heads(bundle, HUGGING_FACE)
     place = f"{HUGGING_FACE}/{name}"
     files.gfile.makedirs(f"{folder}/{place}/onnx")
     huggingface.write_settings(bundle, f"{folder}/{place}")
+    if not files.gfile.exists(f"{folder}/{place}/tokenizer.json"):
+        raise InputError(
+            f"{source.folder}: {name}: no tokenizer.json is written of its vocabulary "
+            f"({bundle.require_vocabulary().kind}), but of WordPiece and byte-level BPE; export "
+            "it without --format=huggingface."
+        )
     # A model without token types is not given any.
     typed = served.config.type_vocab_size > 1
     theirs = dict(list(_HUB_INPUTS.items())[: 2 + typed])

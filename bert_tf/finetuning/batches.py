@@ -113,7 +113,8 @@ def make_logits_function(
     """
     task, replicas = objective.task, strategy.num_replicas_in_sync
     beams = task.generation.beams if task.generation else 1  # which are sequences, too
-    most = max(1, _EVALUATION_BATCH // (beams * (task.max_sequences or 1)))  # rows in a batch
+    sequences: Any = task.max_sequences or getattr(task, "windows", 1)  # of a row
+    most = max(1, _EVALUATION_BATCH // (beams * sequences))  # rows in a batch
     runs: dict[int, Any] = {}  # by number of rows
 
     def replica_logits(batch: dict[str, tf.Tensor]) -> tf.Tensor:

@@ -88,7 +88,7 @@ class FineTuningSettings(TrainingSettings):
         accuracy, or micro_f1 of several labels.
       max_seq_length: Maximum number of tokens in a sequence, special tokens included; longer texts
         are cut, or read in several parts. Not given: 128; for SQuAD and other spans 384.
-      windows: In classification, regression and multiple choice: how many windows of
+      windows: In classification, multilabel, regression and multiple choice: how many windows of
         --max_seq_length tokens are read of a longer text at most; what the model says of each is
         averaged. Of a pair, they are those of the longer text, each with the other one; of choices,
         those of the context. Not given: 1.

@@ -63,7 +63,7 @@ def with_words(model: Bundle, words: Iterable[str]) -> tuple[Bundle, list[str]]:
     """
     vocabulary_of(model)  # raises InputError unless it can be extended
     tokenizer = model.tokenizer()
-    settings: Any = tokenizer.settings
+    settings: Any = tokenizer.all_settings
     given = list(dict.fromkeys(filter(None, map(str.strip, words))))
     found: dict[str, Sequence[int]] = {}
     for word, ids in zip(given, _pieces(tokenizer, given), strict=True):
@@ -87,7 +87,7 @@ def with_words(model: Bundle, words: Iterable[str]) -> tuple[Bundle, list[str]]:
                 f"{word!r} has characters that the vocabulary lacks, so it has no pieces to take "
                 "an embedding from."
             )
-    return _with_tokens(model, found, dict(tokenizer.settings)), list(found)
+    return _with_tokens(model, found, tokenizer.settings), list(found)
 
 
 def with_kept_tokens(model: Bundle, tokens: Iterable[str]) -> Bundle:
@@ -100,8 +100,13 @@ def with_kept_tokens(model: Bundle, tokens: Iterable[str]) -> Bundle:
         no character that the tokenizer keeps, or is too long.
     """
     vocabulary, tokenizer = vocabulary_of(model), model.tokenizer()
-    settings, given = dict(tokenizer.settings), list(dict.fromkeys(tokens))
-    found: dict[str, Sequence[int]] = {}
+    assert isinstance(tokenizer, wordpiece.WordPieceTokenizer)  # by its vocabulary
+    # A new token is spelled as it is found, in lower case if texts are.
+    asked = list(tokens)
+    spelled = [text.decode() for text in tokenizer.normalize(asked).numpy()]
+    pairs = zip(asked, spelled, strict=True)
+    given = list(dict.fromkeys(a if a in vocabulary.tokens else b for a, b in pairs))
+    settings, found = dict(tokenizer.settings), dict[str, Sequence[int]]()
     for token, ids in zip(given, _pieces(tokenizer, given), strict=True):
         if token.split() != [token] or token in vocabulary.roles.values() or not ids:
             raise InputError(
@@ -122,6 +127,8 @@ def _with_tokens(
 ) -> Bundle:
     """A copy of a model with more tokens, whose pieces are given, and settings of its tokenizer."""
     tokens = model.require_vocabulary().tokens
+    # New tokens must not change how texts are decomposed.
+    settings = {**settings, "decompose": model.tokenizer().all_settings["decompose"]}
     extended = WordPieceVocabulary((*tokens, *pieces), model.place)
     weights = {
         name: _with_rows(value, len(tokens), list(pieces.values()))

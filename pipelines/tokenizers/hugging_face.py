@@ -9,6 +9,7 @@ import contextlib
 import functools
 import itertools
 import math
+import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypedDict
 
@@ -30,7 +31,7 @@ from pipelines.tokenizers.hugging_face_rules import (
     unsupported,
 )
 from pipelines.tokenizers.sentencepiece_vocabulary import SentencePieceVocabulary
-from pipelines.tokenizers.vocabulary import UNUSED, TokenizerSettings, Vocabulary, check_ids
+from pipelines.tokenizers.vocabulary import MPNET, UNUSED, TokenizerSettings, Vocabulary, check_ids
 from pipelines.tokenizers.wordpiece_vocabulary import WordPieceVocabulary
 
 CONFIG = "tokenizer_config.json"
@@ -68,6 +69,12 @@ class _WithVocab(TypedDict):
 
 class _WithMerges(TypedDict):
     merges: list[str | list[str]]
+
+
+def _is_word(token: str) -> bool:
+    """Whether a token is a word of normalized texts: visible, and without white space."""
+    visible = any(unicodedata.category(c) not in ("Cc", "Cf", "Mn") for c in token)
+    return visible and token.split() == [token]
 
 
 class TokenizerFiles:
@@ -176,27 +183,31 @@ class TokenizerFiles:
     def _kept(self, vocabulary: Vocabulary) -> TokenizerSettings:
         """The setting by which our tokenizer finds the added tokens in texts, as the library does.
 
-        WordPiece finds all of them in normalized texts, special ones too, which the library finds
-        only as they are written.
+        WordPiece finds them in normalized texts, special ones too, which the library finds only as
+        they are written.
 
         Raises:
-          InputError: one has a setting that is not supported.
+          InputError: a byte-level BPE has one with a setting that is not supported.
         """
         others = self.added.keys() - set(vocabulary.roles.values())
         has = others & set(vocabulary.tokens)
         known: Any = {each["content"]: each for each in self._described}
+        places = ("single_word", "lstrip", "rstrip")
         if vocabulary.kind == "wordpiece":
-            words = (token for token in self.added if token in has and token.split() == [token])
-            kept: TokenizerSettings = {"kept_tokens": " ".join(words)}
-        elif vocabulary.kind == "byte_bpe" and has == set(vocabulary.added):
-            kept = {"added_tokens": True}
-        else:
-            return {}
-        if not 0 < len(has) <= kept_tokens.LIMIT:
+            words = [
+                token
+                for token in self.added
+                if token in has
+                and _is_word(token)
+                and not any(known.get(token, {}).get(key) for key in places)
+                and not (vocabulary.form is MPNET and token == "<unk>")  # beside its [UNK]
+            ]
+            return {"kept_tokens": " ".join(words)} if 0 < len(words) <= kept_tokens.LIMIT else {}
+        if vocabulary.kind != "byte_bpe" or has != set(vocabulary.added) or not has:
             return {}
         later = {token for token in others if known.get(token, {}).get("normalized", True)}
         for token in sorted(others & known.keys()):
-            wrong = {key: known[token].get(key) for key in ("single_word", "lstrip", "rstrip")}
+            wrong = {key: known[token].get(key) for key in places}
             # The library looks for others first, which matters if two can overlap.
             wrong["normalized"] = token not in later and any(
                 token[0] in each or token[-1] in each or each in token for each in later
@@ -204,7 +215,7 @@ class TokenizerFiles:
             for key in filter(wrong.get, wrong):
                 stated = {key: known[token][key]}
                 raise unsupported(f"{self.path}: added token {token!r}", stated)
-        return kept
+        return {"added_tokens": True}
 
     def warn_of_added(self, vocabulary: Vocabulary, settings: TokenizerSettings) -> None:
         """Logs the added tokens that are neither special tokens of a vocabulary nor found whole."""

@@ -257,8 +257,9 @@ def cut_into_windows(
     if group is not None:
         number = tf.reduce_max(tf.concat([group, [-1]], 0)) + 1
         kept = tf.gather(tf.math.unsorted_segment_max(kept, group, number), group)
-    capacity = budget - kept
-    row, _, _, token, needed = _windows(long, capacity, capacity - capacity // 4, most)
+    capacity = budget - kept  # 0 if there is no first text, and a second of a whole sequence
+    step = tf.maximum(capacity - capacity // 4, 1)
+    row, _, _, token, needed = _windows(long, capacity, step, most)
     window = tf.gather(long.flat_values, token)
     texts = _swapped(window, tf.gather(other, row), tf.gather(swapped, row))
     return pack(tokenizer, *texts, max_seq_length), row, is_cut | (needed > most)

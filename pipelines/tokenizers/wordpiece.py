@@ -2,7 +2,7 @@
 
 Ids equal those of the original (google-research/bert, tokenization.py), whose steps are:
 
-0. if the vocabulary has parts of Korean syllables (KR-BERT's sub-characters): decompose (NFKD);
+0. if tokens have Korean syllables in parts (KR-BERT's sub-characters): decompose (NFKD);
 1. remove U+0000, U+FFFD and control and format characters (Cc, Cf);
 2. put spaces around CJK ideographs;
 3. if uncased: lower-case, decompose (NFD), remove non-spacing marks (Mn);
@@ -128,13 +128,19 @@ _word_finder = functools.cache(make_word_finder)
 
 
 def split_words(
-    texts: Sequence[str], *, lower_case: bool, strip_accents: bool | None = None, **_: Any
+    texts: Sequence[str],
+    *,
+    lower_case: bool,
+    strip_accents: bool | None = None,
+    decompose: bool = False,
+    **_: Any,
 ) -> tf.Tensor:
-    """Returns the words of texts after steps 1 to 4, string [words]; those of long texts are last.
+    """Returns the words of texts after steps 0 to 4, string [words]; those of long texts are last.
 
     Further settings of tokenizers change no word.
     """
-    normalize = _normalizer(lower_case, lower_case if strip_accents is None else strip_accents)
+    strip = lower_case if strip_accents is None else strip_accents
+    normalize = _normalizer(lower_case, strip, decompose=decompose)
 
     def words(texts: Sequence[str]) -> tf.Tensor:
         normalized = normalize(texts)

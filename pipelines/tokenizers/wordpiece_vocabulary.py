@@ -142,8 +142,10 @@ class WordPieceVocabulary(LinesVocabulary):
         """
         cases = super()._decided(chosen)
         is_stripped = {**cases, **chosen}["strip_accents"]
+        kept = str(chosen.get("kept_tokens", "")).split()
         decompose = not is_stripped and any(map(_IN_PARTS, self.tokens))
-        return {**cases, "decompose": decompose and not any(map(_WHOLE, self.tokens))}
+        decompose = decompose and not any(map(_WHOLE, {*self.tokens} - {*kept}))
+        return {**cases, "decompose": decompose}
 
     @staticmethod
     def token_of(line: str) -> str:

@@ -39,6 +39,7 @@ MAX_AGE = 60.0
 IDLE = 15.0
 _MAX_CONNECTIONS = 512
 _MAX_HEADERS = 64 << 10  # bytes
+_MAX_REST = 4 << 20  # bytes of a client that goes on sending after the last answer
 _PAUSE = 1.0  # seconds, when no file descriptors are left
 _NO_ADDRESS = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
 _EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
@@ -54,11 +55,13 @@ class _Protocol(H11Protocol):
     def __init__(self, *arguments: Any):
         super().__init__(*arguments)
         self.lost = asyncio.Event()
-        self.socket: socket.socket | None = None
+        self.socket: socket.socket | None = None  # after the end, without TLS
 
     def connection_lost(self, exc: Exception | None) -> None:
-        with contextlib.suppress(OSError):  # no descriptor is left, or TLS has closed it
-            self.socket = self.transport.get_extra_info("socket").dup()
+        found = self.transport.get_extra_info("socket")
+        if found is not None and self.transport.get_extra_info("sslcontext") is None:
+            with contextlib.suppress(OSError):  # no descriptor is left
+                self.socket = found.dup()
         super().connection_lost(exc)
         self.lost.set()
 
@@ -163,21 +166,20 @@ class RestServer(uvicorn.Server):
                 ssl=tls,
                 ssl_handshake_timeout=None if tls is None else IDLE,
             )
-            before, end, is_late = None, 0.0, False
+            before, end = None, 0.0
             while not protocol.lost.is_set():
                 cycle = protocol.cycle
                 answering = cycle is not None and not cycle.response_complete
                 if before != (cycle, answering):  # a request has begun, or was answered
                     before, end = (cycle, answering), loop.time() + 2 * self._seconds * answering
-                is_late = loop.time() > end + IDLE
-                if is_late:
+                if loop.time() > end + IDLE:
                     protocol.transport.abort()
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(IDLE / 16):
                         await protocol.lost.wait()
             if protocol.socket:
                 with protocol.socket as kept:
-                    if not is_late:
+                    if loop.time() < end + IDLE / 2:  # it was not idle
                         await _read_rest(kept)
         except OSError:  # the client has left, or does not speak TLS
             connection.close()
@@ -213,10 +215,11 @@ async def _read_rest(connection: socket.socket) -> None:
     """
     connection.setblocking(False)
     connection.shutdown(socket.SHUT_WR)
+    loop, left = asyncio.get_running_loop(), _MAX_REST
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(IDLE):
-            while await asyncio.get_running_loop().sock_recv(connection, 1 << 16):
-                pass
+            while left > 0 and (part := await loop.sock_recv(connection, 1 << 16)):
+                left -= len(part)
 
 
 def open_port(flag: str, host: str, port: int) -> list[socket.socket]:

@@ -102,6 +102,7 @@ class Versions:
         self._folder, self._count, self._load = folder.rstrip("/"), count, load
         self._known: dict[int, Version] = {}
         self._changed = threading.Condition()
+        self._tried = False  # whether all versions were
 
     @property
     def known(self) -> list[Version]:
@@ -117,8 +118,7 @@ class Versions:
     @property
     def settled(self) -> bool:
         """Whether a version is available, or none of them could be loaded."""
-        known = self.known
-        return self.ready or (bool(known) and all(version.failures for version in known))
+        return self.ready or self._tried
 
     def refresh(self) -> None:
         """Loads new versions, and unloads those that are too old or removed.
@@ -143,6 +143,7 @@ class Versions:
                 served.add(number)
             if len(served) == self._count:
                 break
+        self._tried |= bool(found)
         # Without a successor, a version stays: the whole folder may be missing for a while.
         if served:
             for version in self.known:

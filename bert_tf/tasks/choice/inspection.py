@@ -38,5 +38,5 @@ def inspect(task: Choice, texts: Sequence[str], reader: Reader) -> InspectedAnsw
         tuple(AnswerRow(name=choices[n], share=float(found.probabilities[n])) for n in order),
         (Target(best, lambda logits: logits[:, 0]),),
         "the score of the choice, a logit",
-        notes=(*inspection.window_notes(windows), *cut_notes(task.max_seq_length, sequence)),
+        notes=inspection.window_notes(windows) or cut_notes(task.max_seq_length, sequence),
     )

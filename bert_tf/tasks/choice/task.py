@@ -84,9 +84,11 @@ class Choice(SequencesTask):
     ) -> tuple[packing.Packed, tf.Tensor, tf.Tensor]:
         """Sequences of contexts [batch, (tokens)] and choices [choices, (tokens)].
 
+        `owner`, int64 [choices], is the example of each choice.
+
         Returns:
           The sequences of all choices; the choice of each, int64 [sequences]; and whether choices
-          are cut, bool [choices]. All choices of an example, int64 [choices], have as many.
+          are cut, bool [choices]. All choices of an example have as many sequences.
         """
         limit = self.max_seq_length
         # Cut first: a context is repeated for each choice.

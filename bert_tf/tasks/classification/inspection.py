@@ -32,7 +32,7 @@ def inspect(
     sequence, *_ = reading.sequences
     logits = [np.mean(reading.logits, 0)]
     notes = inspection.window_notes(len(reading.sequences))
-    notes += inspection.cut_notes(task.max_seq_length, sequence)
+    notes = notes or inspection.cut_notes(task.max_seq_length, sequence)
     if task.head.both_orders:
         notes = ("The answer is of both orders of the texts; this is one of them.", *notes)
     if isinstance(task, Regression):

@@ -167,7 +167,8 @@ def write(model: Bundle, folder: str) -> None:
     elif found["tokenizer_class"] != "PreTrainedTokenizerFast":
         vocabulary.save(folder)
     if isinstance(vocabulary, ByteBPEVocabulary | WordPieceVocabulary) and not (
-        settings.get("decompose") or len(set(vocabulary.tokens)) < len(vocabulary.tokens)
+        vocabulary.complete(settings).get("decompose")
+        or len(set(vocabulary.tokens)) < len(vocabulary.tokens)
     ):
         _write_fast(vocabulary, settings, f"{folder}/{FAST}")
     length = {"model_max_length": model.config.max_seq_length}

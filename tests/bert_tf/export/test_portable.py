@@ -181,5 +181,7 @@ def test_folders_are_those_of_the_hub(name, hub, folders):
 
 def test_what_transformers_does_not_run_in_a_browser_is_named(folders, tmp_path):
     found = sources.find([f"pick={folders['pick']}"])
-    with pytest.raises(portable.InputError, match=r"no class for pick \(choice\); export it witho"):
+    with pytest.raises(
+        portable.InputError, match=r"pick: transformers.js has no class for it \(choice\)"
+    ):
         portable.export(found, str(tmp_path / "out"), [portable.HUGGING_FACE])

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import time
+import unicodedata
 
 import pytest
 import tokenizers
@@ -15,7 +16,7 @@ from bert_tf.weights.huggingface import tokenizers as folders
 from pipelines.common.errors import InputError
 from pipelines.tokenizers import registry
 from pipelines.tokenizers.wordpiece_vocabulary import SPECIAL_TOKENS, WordPieceVocabulary
-from tests.tokenizers import SENTENCES, library_modernbert, library_wordpiece
+from tests.tokenizers import SENTENCES, library_modernbert, library_mpnet, library_wordpiece
 
 from .test_weights import assert_same_weights, make_bundle
 
@@ -126,13 +127,54 @@ def test_added_tokens_that_are_not_found_are_named(tmp_path, caplog):
     assert "added tokens (two words) in a text are tokenized like other words" in caplog.text
 
 
+@pytest.mark.parametrize("content", ["\u200d", "\ufe0f\u0301"])
+def test_added_tokens_that_normalization_removes_are_named(tmp_path, caplog, content):
+    vocabulary, settings = _wordpiece(tmp_path, content, 8)
+    assert settings["kept_tokens"] == "[unused0]" and "added tokens (" in caplog.text
+    assert registry.make(vocabulary, settings).tokenize([f"a{content}a a"]).row_lengths() == [2]
+
+
+def test_the_second_unknown_token_of_an_mpnet_is_not_kept(tmp_path):
+    tokens = ["<s>", "<pad>", "</s>", "<unk>", *SPECIAL_TOKENS, "a", "<e1>", "<mask>"]
+    library = library_mpnet(tokens)
+    library.add_special_tokens(["<unk>", "<e1>"])
+    (tmp_path / "tokenizer.json").write_text(library.to_str())
+    config = BertConfig(vocab_size=len(tokens))
+    kept = folders.read("wordpiece", str(tmp_path), config)[1]["kept_tokens"].split()
+    assert "<e1>" in kept and "<unk>" not in kept
+
+
+def test_kept_tokens_of_whole_syllables_change_nothing_else():
+    """KR-BERT's vocabulary has no whole syllables, which is why texts are decomposed."""
+    parts = unicodedata.normalize("NFKD", "한국")
+    others = [f"[unused{n}]" for n in range(len(make_bundle().vocabulary) - 7)]
+    tokens = (*SPECIAL_TOKENS, parts, f"##{parts}", *others)
+    model = dataclasses.replace(
+        make_bundle(),
+        vocabulary=WordPieceVocabulary(tokens),
+        tokenizer_settings={"lower_case": False},
+    )
+    kept = extension.with_kept_tokens(model, ["[인물]"])
+    ids = kept.tokenizer().tokenize(["한국[인물]"]).to_list()
+    assert ids == [[len(SPECIAL_TOKENS), len(tokens)]]
+    words, added = extension.with_words(model, ["한국한국"])
+    assert added == [parts * 2]
+    assert words.tokenizer().tokenize(["한국한국"]).to_list() == [[len(tokens)]]
+
+
+def test_kept_tokens_are_spelled_as_they_are_found():
+    model = extension.with_kept_tokens(make_bundle(), ["@USER", "@user"])
+    assert model.vocabulary.tokens[-1] == "@user" and not model.vocabulary.is_cased
+    assert model.resolved_settings()["kept_tokens"] == "@user"
+
+
 def test_kept_tokens_are_written_and_read(tmp_path):
     model = make_bundle()
     others = [f"[unused{n}]" for n in range(len(model.vocabulary) - 8)]
     tokens = (*SPECIAL_TOKENS, "a", "<", "##b", *others)
     model = dataclasses.replace(model, vocabulary=WordPieceVocabulary(tokens))
     model = extension.with_kept_tokens(model, ["<e1>", "[E2]", "a"])
-    assert model.vocabulary.tokens == (*tokens, "<e1>", "[E2]")
+    assert model.vocabulary.tokens == (*tokens, "<e1>", "[e2]")
     texts = ["ab<e1>[E2]", "<E1>a", "<", "ab"]
     ids, first = model.tokenizer().tokenize(texts).to_list(), len(tokens)
     assert len(model.weights["encoder/embeddings/word_embeddings"]) == first + 2

@@ -156,6 +156,15 @@ def test_pairs_of_a_group_have_as_many_windows_of_their_first_text(tokens):
     assert found == expected
 
 
+def test_a_group_without_first_texts_may_have_second_ones_of_a_whole_sequence(tokens):
+    packed, row, cut = packing.cut_into_windows(
+        tokens, ragged([[], [], [7] * 9]), ragged([[6] * 12, [6], [6] * 20]), 15, 4,
+        tf.constant([0, 0, 1], tf.int64),
+    )  # fmt: skip
+    assert packed.word_ids.to_list()[:2] == [[2, 3, *[6] * 12, 3], [2, 3, 6, 3]]
+    assert row.numpy().tolist() == [0, 1, 2, 2] and cut.numpy().tolist() == [False, False, True]
+
+
 def test_windows_are_those_of_the_reference(tokens):
     rng = random.Random(1)
     questions = [[5] * rng.randrange(1, 9) for _ in range(60)]

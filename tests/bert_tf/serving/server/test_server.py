@@ -27,6 +27,7 @@ from tensorflow_serving.apis import (
 from bert_tf.export import saved_model, warmup
 from bert_tf.serving import client
 from bert_tf.serving.credentials import Access
+from bert_tf.serving.server import listening
 from bert_tf.serving.server.run import Address
 from bert_tf.tasks.signatures import Method
 from pipelines.common.errors import InputError
@@ -241,6 +242,9 @@ def test_tls(serve, tmp_path):
             client.connect(address, timeout=10).predict("mood", text=["x"])
     with pytest.raises(InputError):
         client.connect(server.grpc, timeout=10).predict("mood", text=["x"])
+    for _ in range(listening.max_connections() + 8):  # each leaves its place to the next one
+        assert server.get("/healthz", trust=trust) == (200, "ok")
+    assert "Traceback" not in server.log
 
 
 def _wait_for(server, wanted):
