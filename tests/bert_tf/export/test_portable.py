@@ -12,6 +12,7 @@ import tokenizers
 
 from bert_tf import tasks, weights
 from bert_tf.export import portable, saved_model, sources
+from bert_tf.generation.settings import GenerationSettings
 from bert_tf.tasks.model import HeadShape
 from pipelines.tokenizers import registry
 from pipelines.tokenizers.packing import MODEL_INPUTS
@@ -184,4 +185,9 @@ def test_what_transformers_does_not_run_in_a_browser_is_named(folders, tmp_path)
     with pytest.raises(
         portable.InputError, match=r"pick: transformers.js has no class for it \(choice\)"
     ):
+        portable.export(found, str(tmp_path / "out"), [portable.HUGGING_FACE])
+    found = sources.find([f"pretrained={folders['pretrained']}"])
+    found = [dataclasses.replace(each, generation=GenerationSettings()) for each in found]
+    found = [each for each in found if each.task is None]
+    with pytest.raises(portable.InputError, match=r"no class for it \(it writes texts\)"):
         portable.export(found, str(tmp_path / "out"), [portable.HUGGING_FACE])
