@@ -51,7 +51,7 @@ def render(manifest: dict[str, Any]) -> str:
         "The first axis is the batch; … is any length. Labels are in `assets.extra/labels.json`,",
         "requests (for warm-up) next to them. Texts that exceed a sequence are cut (prompts at the",
         "beginning); contexts of questions and texts to tag are computed in several windows, and",
-        "texts to classify too, if the task says so.",
+        "texts to classify and contexts of choices too, if the task says so.",
     ]
     return "\n".join(lines) + "\n"
 
