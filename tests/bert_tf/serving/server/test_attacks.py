@@ -43,6 +43,21 @@ _LARGE_BODIES = {
 }
 
 
+@pytest.mark.parametrize("blank", [b"\t", b" ", b"\t x"])
+@pytest.mark.parametrize("place", ["head", "trailer"])
+def test_headers_of_many_blanks_take_no_time(served, place, blank):
+    field = b"X: " + blank * (60_000 // len(blank)) + b"\0\r\n\r\n"
+    if place == "head":
+        data = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n" + field
+    else:
+        data = attacks.request(b"0\r\n" + field, framing="Transfer-Encoding: chunked")
+    begin = time.monotonic()
+    with attacks.connect(served) as connection:
+        connection.sendall(data)
+        assert b" 400 " in attacks.rest_of(connection)
+    assert time.monotonic() - begin < 5  # in proportion to the square of the blanks, 20 seconds
+
+
 @pytest.mark.parametrize("kind", _LARGE_BODIES)
 def test_others_are_answered_while_large_requests_are_refused(served, kind):
     path, body = _LARGE_BODIES[kind]
