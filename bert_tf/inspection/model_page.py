@@ -22,7 +22,7 @@ from bert_tf.models.encoder import BertEncoder
 from bert_tf.tasks.base import Task
 from bert_tf.tasks.inspection import InspectedAnswer, Reader, cut_notes
 from bert_tf.tasks.model import TaskModel, TaskObjective
-from bert_tf.tasks.numbered import TokenSequence
+from bert_tf.tasks.numbered import NumberedTokenizer, TokenSequence
 from pipelines.common.errors import InputError
 from pipelines.common.texts import label
 from pipelines.tokenizers.base import Tokenizer
@@ -128,12 +128,14 @@ def _with_task(
     Raises:
       InputError: the model has no such task or no second segment, or the task takes other texts.
     """
-    bundle = source.bundle
+    bundle, numbered = source.bundle, NumberedTokenizer(tokenizer)
     if not (bundle.tasks or task_name):
         pairs = bundle.next_sentence() if len(texts) == 2 else None
         if pairs is None:
             return None
         bundle = pairs
+        if source.guesses_words:
+            numbered = tokens.MaskTokenizer(tokenizer)
     task = tasks.load(bundle.task(task_name), bundle.config.max_seq_length)
     inspection = _inspection_of(task)
     if inspection is None:
@@ -147,7 +149,7 @@ def _with_task(
         logits = model(sequence.inputs())[task.name].numpy()
         return objective.results(logits, [logits.shape[1]])[0]
 
-    answer = inspection.inspect(task, texts, Reader(tokenizer, results))
+    answer = inspection.inspect(task, texts, Reader(numbered, results))
     described = _described_answer(answer, task, model, tokenizer.pad_id, settings)
     return _Inspected(model.encoder, answer.sequence, answer.texts, described)
 

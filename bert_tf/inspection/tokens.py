@@ -27,10 +27,18 @@ def pack(
       max_seq_length: maximum number of tokens.
       masks: whether the tokenizer's mask in a text is a mask, or else ordinary text.
     """
-    numbered = NumberedTokenizer(tokenizer)
-    found = [_with_masks(numbered, text) if masks else numbered.tokenize([text]) for text in texts]
+    numbered = MaskTokenizer(tokenizer) if masks else NumberedTokenizer(tokenizer)
+    found = [numbered.tokenize([text]) for text in texts]
     packed = packing.pack(numbered, found[0], found[1] if len(texts) > 1 else None, max_seq_length)
     return numbered.sequence(packed.word_ids[0].numpy(), packed.type_ids[0].numpy())
+
+
+class MaskTokenizer(NumberedTokenizer):
+    """Numbers the pieces of texts in which the tokenizer's mask is a mask."""
+
+    def tokenize(self, texts: tf.Tensor | Sequence[str]) -> tf.RaggedTensor:
+        given = tf.convert_to_tensor(texts, tf.string).numpy()
+        return tf.concat([_with_masks(self, text.decode()) for text in given], 0)
 
 
 def _with_masks(numbered: NumberedTokenizer, text: str) -> tf.RaggedTensor:

@@ -19,7 +19,6 @@ from bert_tf.tasks.base import Task
 from bert_tf.tasks.numbered import NumberedTokenizer, TokenSequence
 from pipelines.common.errors import InputError
 from pipelines.labelled.features import Features
-from pipelines.tokenizers.base import Tokenizer
 
 PLACE = "--sentence"  # the place of examples, for errors
 # A score of each sequence, float32 [rows], of logits [rows, units] or [rows, length, units].
@@ -45,13 +44,12 @@ class Reader:
     """Reads examples with a model.
 
     Args:
-      tokenizer: the tokenizer of the model.
+      tokenizer: numbers the pieces of the texts.
       logits: returns the logits of a sequence, as in `Reading`.
     """
 
-    def __init__(self, tokenizer: Tokenizer, logits: Callable[[TokenSequence], Any]):
-        self._tokenizer = NumberedTokenizer(tokenizer)
-        self._logits = logits
+    def __init__(self, tokenizer: NumberedTokenizer, logits: Callable[[TokenSequence], Any]):
+        self._tokenizer, self._logits = tokenizer, logits
 
     def split_words(self, text: str) -> list[str]:
         """The words of a text, split as an export splits them, for an example of these words."""

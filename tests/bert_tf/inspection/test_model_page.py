@@ -12,6 +12,7 @@ from bert_tf.inspection import attention, model_page, tokens
 from bert_tf.inspection.attribution import Attributor
 from bert_tf.inspection.settings import InspectionSettings
 from bert_tf.tasks.inspection import Reader, Reading
+from bert_tf.tasks.numbered import NumberedTokenizer
 from bert_tf.tasks.pretrained import _pack
 from bert_tf.tasks.signatures import ServedModel
 from bert_tf.tasks.span import inspection as span
@@ -359,10 +360,22 @@ def test_long_texts_are_tagged_without_document_context(folders):
     task = tasks.load(bundle.task("tags"), MAX_LENGTH)
 
     def inspected(task):
-        reader = Reader(bundle.tokenizer(), lambda found: np.zeros([len(found), 4], np.float32))
+        reader = Reader(
+            NumberedTokenizer(bundle.tokenizer()),
+            lambda found: np.zeros([len(found), 4], np.float32),
+        )
         return tagging.inspect(task, [TEXTS[3]], reader)
 
     alone = inspected(task)
     in_document = inspected(dataclasses.replace(task, document_context=True))
     assert in_document.sequence.ids.tolist() == alone.sequence.ids.tolist()
     assert in_document.tags == alone.tags and "further sequences" in alone.notes[-1]
+
+
+def test_a_mask_in_a_pair_is_guessed(folders):
+    values = _look(folders, "pretrained", MASKED, "A second text.").values
+    assert values["answer"]["task"] == "next_sentence"
+    masks = [place for place, token in enumerate(values["tokens"]) if token["label"] == "[MASK]"]
+    assert len(masks) == MASKED.count("[MASK]") > 0
+    assert values["guesses"]["masked"]
+    assert [guess["position"] for guess in values["guesses"]["tokens"]] == masks
