@@ -142,12 +142,13 @@ def export(
                 report |= _write_hub_folder(model, partial, kept)
         json_files.write(f"{partial}/{_REPORT}", report)
         # What a program needs besides: vocabulary, tokenizer settings, labels and thresholds.
-        names = [source.task.name if source.task else _PRETRAINED for source in sources]
-        described = names if targets else []
-        for name, source in dict(zip(names, sources, strict=True)).items() if targets else ():
-            own.write_tokenizer(source.bundle, f"{partial}/{name}")
+        described = []
+        for source in sources if targets else ():
+            described.append(source.task.name if source.task else _PRETRAINED)
+            own.write_tokenizer(source.bundle, f"{partial}/{described[-1]}")
             if source.task:
-                json_files.write(f"{partial}/{name}/{own.TASKS}", [source.task.describe()])
+                place = f"{partial}/{described[-1]}/{own.TASKS}"
+                json_files.write(place, [source.task.describe()])
         seal = f"{partial}/{manifest.CHECKSUMS}"
         folders = [HUGGING_FACE] if HUGGING_FACE in formats else []
         single = [name for name in report if "/" not in name]

@@ -115,7 +115,7 @@ def with_kept_tokens(model: Bundle, tokens: Iterable[str]) -> Bundle:
             )
         if token not in vocabulary.tokens:
             found[token] = ids
-    kept = dict.fromkeys([*str(settings.get("kept_tokens", "")).split(), *given])
+    kept = dict.fromkeys([*kept_tokens.of(settings), *given])
     if len(kept) > kept_tokens.LIMIT:
         raise InputError(f"--keep_tokens: at most {kept_tokens.LIMIT:,} tokens are kept whole.")
     settings["kept_tokens"] = " ".join(kept)

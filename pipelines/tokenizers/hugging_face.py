@@ -220,7 +220,7 @@ class TokenizerFiles:
     def warn_of_added(self, vocabulary: Vocabulary, settings: TokenizerSettings) -> None:
         """Logs the added tokens that are neither special tokens of a vocabulary nor found whole."""
         kept = vocabulary.added if settings.get("added_tokens") else ()
-        kept = (*kept, *str(settings.get("kept_tokens", "")).split())
+        kept = (*kept, *kept_tokens.of(settings))
         others = sorted(self.added.keys() - set(vocabulary.roles.values()) - set(kept))
         if others:
             logging.warning(

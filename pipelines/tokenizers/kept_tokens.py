@@ -6,9 +6,15 @@ from collections.abc import Callable, Mapping
 import tensorflow as tf
 
 from pipelines.tokenizers import byte_ranges
+from pipelines.tokenizers.vocabulary import ChosenSettings
 
 LIMIT = 1000  # tokens; the pattern that finds them grows with their number
 _CUT = b"\xff"  # around the tokens; no byte of UTF-8
+
+
+def of(settings: ChosenSettings) -> list[str]:
+    """The tokens that the settings of a tokenizer keep whole."""
+    return str(settings.get("kept_tokens") or "").split()
 
 
 class KeptTokens:

@@ -213,7 +213,7 @@ class WordPieceTokenizer(Tokenizer):
             return tuple(found) or (self.unknown_id,)
 
         self._pieces_of = pieces_of
-        kept = chosen.get("kept_tokens", "").split()
+        kept = kept_tokens.of(chosen)
         if missing := [token for token in kept if token not in ids]:
             raise InputError(f"the vocabulary lacks the kept tokens {', '.join(missing)}.")
         spelled = self.normalize(kept).numpy() if kept else []

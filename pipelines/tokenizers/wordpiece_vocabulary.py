@@ -10,6 +10,7 @@ import tokenizers
 
 from pipelines.common import files
 from pipelines.common.errors import InputError
+from pipelines.tokenizers import kept_tokens
 from pipelines.tokenizers.unicode_tables import UNASSIGNED
 from pipelines.tokenizers.vocabulary import (
     BERT,
@@ -142,9 +143,8 @@ class WordPieceVocabulary(LinesVocabulary):
         """
         cases = super()._decided(chosen)
         is_stripped = {**cases, **chosen}["strip_accents"]
-        kept = str(chosen.get("kept_tokens", "")).split()
         decompose = not is_stripped and any(map(_IN_PARTS, self.tokens))
-        decompose = decompose and not any(map(_WHOLE, {*self.tokens} - {*kept}))
+        decompose = decompose and not any(map(_WHOLE, {*self.tokens} - {*kept_tokens.of(chosen)}))
         return {**cases, "decompose": decompose}
 
     @staticmethod

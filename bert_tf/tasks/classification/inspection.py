@@ -29,7 +29,7 @@ def inspect(
     if isinstance(task, MultiLabel):
         example = MultiLabelExample("", PLACE, example.text_a, example.text_b)
     reading = reader.read(task, example)
-    sequence, *_ = reading.sequences
+    sequence = reading.sequences[0]
     logits = [np.mean(reading.logits, 0)]
     notes = inspection.window_notes(len(reading.sequences))
     notes = notes or inspection.cut_notes(task.max_seq_length, sequence)

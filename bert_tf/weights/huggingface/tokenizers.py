@@ -10,7 +10,7 @@ from bert_tf.models.config import BertConfig
 from bert_tf.weights.bundle import Bundle
 from pipelines.common import files, json_files
 from pipelines.common.errors import InputError
-from pipelines.tokenizers import bpe_vocabulary, sentencepiece_numbering
+from pipelines.tokenizers import bpe_vocabulary, kept_tokens, sentencepiece_numbering
 from pipelines.tokenizers.bpe_vocabulary import ByteBPEVocabulary
 from pipelines.tokenizers.hugging_face import CONFIG, FAST, TokenizerFiles
 from pipelines.tokenizers.hugging_face_rules import (
@@ -152,7 +152,7 @@ def write(model: Bundle, folder: str) -> None:
         tokens = {name: vocabulary.roles[role] for name, role in TEXT_ROLES.items()}
         if vocabulary.form.mask_takes_space:
             tokens["mask_token"] = {"content": tokens["mask_token"], **_MASK_AFTER_SPACE}
-        if kept := str(settings.get("kept_tokens", "")).split():
+        if kept := kept_tokens.of(settings):
             found["added_tokens_decoder"] = {
                 str(vocabulary.tokens.index(token)): {"content": token, **_ADDED_TOKEN}
                 for token in kept
@@ -223,8 +223,7 @@ def _write_fast(
     )
     if settings.get("added_tokens"):
         made.add_tokens([tokenizers.AddedToken(token) for token in vocabulary.added])
-    kept = str(settings.get("kept_tokens", "")).split()
-    made.add_tokens([tokenizers.AddedToken(token) for token in kept])
+    made.add_tokens([tokenizers.AddedToken(token) for token in kept_tokens.of(settings)])
     files.write_bytes(path, made.to_str(pretty=True).encode())
 
 
