@@ -136,3 +136,46 @@ def library_fairseq(model, special=FAIRSEQ["XLMRobertaTokenizer"], splits=True):
     made.add_special_tokens(["<s>", "<pad>", "</s>", "<unk>"])
     made.add_special_tokens([tokenizers.AddedToken("<mask>", lstrip=True, special=True)])
     return made
+
+
+def library_gemma(size=700, sentences=SENTENCES, runs=8):
+    """A tokenizer of the form of Gemma's in the library, whose merges SentencePiece learned.
+
+    Its order of merges, by the pieces they make, is that of the published file; of "<0x09>" the
+    file has the tab.
+    """
+    whole = [*("\n" * n for n in range(1, runs)), "<table>", "</s>", "<s>", "[@BOS@]"]
+    spaces = ["▁" * n for n in range(2, runs)]
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(sentences), model_writer=model, vocab_size=size + len(whole),
+        model_type="bpe", byte_fallback=True, minloglevel=2, num_threads=1, pad_id=0, eos_id=1,
+        bos_id=2, unk_id=3, eos_piece="<eos>", bos_piece="<bos>", normalization_rule_name="identity",
+        user_defined_symbols=["<mask>", *whole, *spaces], split_digits=True, hard_vocab_limit=False,
+        allow_whitespace_only_pieces=True, add_dummy_prefix=False, remove_extra_whitespaces=False,
+    )  # fmt: skip
+    pieces = sentencepiece_model_pb2.ModelProto.FromString(model.getvalue()).pieces
+    names = ["\t" if piece.piece == "<0x09>" else piece.piece for piece in pieces]
+    ids = {name: index for index, name in enumerate(names)}
+    merges = [
+        (name[:cut], name[cut:])
+        for name, _ in sorted(zip(names, pieces, strict=True), key=lambda pair: -pair[1].score)
+        for cut in range(1, len(name))
+        if {name[:cut], name[cut:]} <= ids.keys()
+    ]
+    made = tokenizers.Tokenizer(
+        models.BPE(ids, merges, unk_token="<unk>", fuse_unk=True, byte_fallback=True)
+    )
+    made.normalizer = normalizers.Replace(" ", "▁")
+    made.pre_tokenizer = pre_tokenizers.Split(" ", "merged_with_previous")
+    made.decoder = decoders.Sequence(
+        [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()]
+    )
+    made.post_processor = processors.TemplateProcessing(
+        single="<bos> $A <eos>", pair="<bos> $A <eos> $B:1 <eos>:1",
+        special_tokens=[(token, ids[token]) for token in ("<bos>", "<eos>")],
+    )  # fmt: skip
+    made.add_special_tokens(["<pad>", "<eos>", "<bos>", "<unk>"])
+    made.add_special_tokens([tokenizers.AddedToken("<mask>", lstrip=True, special=True)])
+    made.add_tokens([tokenizers.AddedToken(name, normalized=False) for name in [*whole, *spaces]])
+    return made

@@ -10,7 +10,7 @@ import functools
 import itertools
 import math
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, TypedDict
 
 from absl import logging
@@ -28,10 +28,18 @@ from pipelines.tokenizers.hugging_face_rules import (
     GENERIC,
     followed,
     rules_of,
+    second_type,
     unsupported,
 )
 from pipelines.tokenizers.sentencepiece_vocabulary import SentencePieceVocabulary
-from pipelines.tokenizers.vocabulary import MPNET, UNUSED, TokenizerSettings, Vocabulary, check_ids
+from pipelines.tokenizers.vocabulary import (
+    GEMMA,
+    MPNET,
+    UNUSED,
+    TokenizerSettings,
+    Vocabulary,
+    check_ids,
+)
 from pipelines.tokenizers.wordpiece_vocabulary import WordPieceVocabulary
 
 CONFIG = "tokenizer_config.json"
@@ -39,6 +47,7 @@ FAST = "tokenizer.json"
 _ADDED = "added_tokens.json"
 _SPECIAL = "special_tokens_map.json"
 _MODEL_CONFIG = "config.json"
+_TAB_BYTE = "<0x09>"  # which conversions to tokenizer.json named by the tab
 _LIMIT = 999  # a repetition in a regular expression of TensorFlow is at most 1000
 
 
@@ -136,6 +145,8 @@ class TokenizerFiles:
         name = f"{self.path}/{FAST}"
         found = json_files.check(self.model(kind), _WithVocab, f"{name}: model")["vocab"]
         check_ids(found, name)
+        if kind == "sentencepiece of Gemma" and _TAB_BYTE not in found:
+            return {_TAB_BYTE if token == "\t" else token: i for token, i in found.items()}
         if kind != "wordpiece":
             return found
         # The library strips white space, which is a token of Google's Chinese vocabulary.
@@ -187,7 +198,7 @@ class TokenizerFiles:
         they are written.
 
         Raises:
-          InputError: a byte-level BPE has one with a setting that is not supported.
+          InputError: a BPE has one with a setting that is not supported.
         """
         others = self.added.keys() - set(vocabulary.roles.values())
         has = others & set(vocabulary.tokens)
@@ -203,7 +214,8 @@ class TokenizerFiles:
                 and not (vocabulary.form is MPNET and token == "<unk>")  # beside its [UNK]
             ]
             return {"kept_tokens": " ".join(words)} if 0 < len(words) <= kept_tokens.LIMIT else {}
-        if vocabulary.kind != "byte_bpe" or has != set(vocabulary.added) or not has:
+        is_gemma = vocabulary.form is GEMMA
+        if not (is_gemma or (vocabulary.kind == "byte_bpe" and has == set(vocabulary.added))):
             return {}
         later = {token for token in others if known.get(token, {}).get("normalized", True)}
         for token in sorted(others & known.keys()):
@@ -215,13 +227,15 @@ class TokenizerFiles:
             for key in filter(wrong.get, wrong):
                 stated = {key: known[token][key]}
                 raise unsupported(f"{self.path}: added token {token!r}", stated)
-        return {"added_tokens": True}
+        return {"added_tokens": True} if has and not is_gemma else {}
 
     def warn_of_added(self, vocabulary: Vocabulary, settings: TokenizerSettings) -> None:
         """Logs the added tokens that are neither special tokens of a vocabulary nor found whole."""
-        kept = vocabulary.added if settings.get("added_tokens") else ()
-        kept = (*kept, *kept_tokens.of(settings))
-        others = sorted(self.added.keys() - set(vocabulary.roles.values()) - set(kept))
+        kept = {*vocabulary.roles.values(), *kept_tokens.of(settings)}
+        if settings.get("added_tokens") or vocabulary.form is GEMMA:
+            kept.update(vocabulary.added)
+        # Spaces become "▁", so that Gemma's runs of "▁" are pieces like others.
+        others = sorted(token for token in self.added.keys() - kept if token.strip("▁"))
         if others:
             logging.warning(
                 "%s: added tokens (%s) in a text are tokenized like other words; transformers "
@@ -324,7 +338,7 @@ class TokenizerFiles:
     def _check_vocabulary(self, vocabulary: Vocabulary) -> None:
         """Raises InputError if tokenizer.json has other tokens or merges than the vocabulary."""
         place, kind = f"{self.path}/{FAST}", rules_of(vocabulary)
-        if isinstance(vocabulary, SentencePieceVocabulary):
+        if isinstance(vocabulary, SentencePieceVocabulary) and vocabulary.form is not GEMMA:
             theirs = _numbered(self.scores(kind), vocabulary)
             if self.characters() not in vocabulary.model:
                 raise InputError(f"{place}: normalizer Precompiled is not that of the model.")
@@ -351,15 +365,19 @@ class TokenizerFiles:
         """
         steps = [step for step in self._steps("post_processor") if step["type"] != "ByteLevel"]
         form, is_bytes = vocabulary.form, vocabulary.kind == "byte_bpe"
+        has_no_types = is_bytes or form is GEMMA
         if not steps and (is_bytes or vocabulary.kind == "bpe"):
             return {"framed": False} if is_bytes else {}
         step = steps[0] if len(steps) == 1 else {"type": None}
         start, end = ((form.roles[r], vocabulary.id_of(r)) for r in ("start", "separator"))
-        typed = _typed(step, start, end, form.separators)
-        # transformers gives byte-level BPE no types.
-        if typed is None or not (is_bytes or typed == form.typed or "typed" in vocabulary.usual):
+        typed = second_type(step, start, end, form.separators)
+        # transformers gives these models no types.
+        fits = has_no_types or typed == form.typed or "typed" in vocabulary.usual
+        if typed is None or not fits:
             raise unsupported(f"{self.path}/{FAST}: post_processor {step['type']}", step)
-        return {"framed": True} if is_bytes else {} if typed == form.typed else {"typed": typed}
+        if has_no_types or typed == form.typed:
+            return {"framed": True} if is_bytes else {}
+        return {"typed": typed}
 
 
 def _numbered(
@@ -373,32 +391,3 @@ def _numbered(
         lowered = own - 100 * (is_divided and not vocabulary.takes_text_as_is)
         found[piece] = number if min(abs(score - own), abs(score - lowered)) < 1e-3 else -1
     return found
-
-
-def _typed(
-    step: Mapping[str, Any], start: tuple[str, int], end: tuple[str, int], separators: int
-) -> bool | None:
-    """Whether a post-processor gives the second text its own token type.
-
-    None if it makes other sequences than ours, of special tokens and their ids.
-    """
-    is_bert = step["type"] == "BertProcessing"
-    # Without these keys, or if they are not true or false, the library takes it for BERT's.
-    trims = (isinstance(step.get(key), bool) for key in ("trim_offsets", "add_prefix_space"))
-    if is_bert or (step["type"] == "RobertaProcessing" and all(trims)):
-        found = (step.get("cls"), step.get("sep"), 1 if is_bert else 2)
-        return is_bert if found == ([*start], [*end], separators) else None
-
-    def part(kind: str, name: str, segment: int = 0) -> dict[str, Any]:
-        return {kind: {"id": name, "type_id": segment}}
-
-    separator = part("SpecialToken", end[0])
-    single = [part("SpecialToken", start[0]), part("Sequence", "A"), separator]
-    ids = {token: {"id": token, "ids": [i], "tokens": [token]} for token, i in (start, end)}
-    for typed in (False, True):
-        second = [part("Sequence", "B", typed), part("SpecialToken", end[0], typed)]
-        pair = [*single, *[separator] * (separators - 1), *second]
-        made = {"type": "TemplateProcessing", "single": single, "pair": pair, "special_tokens": ids}
-        if all(step.get(key) == value for key, value in made.items()):
-            return typed
-    return None

@@ -179,6 +179,23 @@ ALGORITHMS = {
         },
     ),
 }
+ALGORITHMS["sentencepiece of Gemma"] = Algorithm(
+    classes=("GemmaTokenizer",),
+    model="BPE",
+    fields=_BPE | {"unk_token": ("<unk>",), "byte_fallback": (True,)},
+    steps={
+        "normalizer": Steps(
+            (("Replace",),), {"Replace": {"pattern": ({"String": " "},), "content": ("▁",)}}
+        ),
+        # It finds nothing, as spaces have become "▁".
+        "pre_tokenizer": Steps(
+            ((), ("Split",)),
+            {"Split": {"pattern": ({"String": " "},), "behavior": ANY, "invert": (False,)}},
+        ),
+    },
+    roles=TEXT_ROLES,
+    config=dict.fromkeys(["add_bos_token", "add_eos_token"], ANY),  # tokenizer.json decides
+)
 ALGORITHMS["wordpiece of MPNet"] = ALGORITHMS["wordpiece"]._replace(classes=("MPNetTokenizer",))
 
 
@@ -257,3 +274,32 @@ def unsupported(place: str, fields: Mapping[str, Any]) -> InputError:
     """An error that names a component and its fields."""
     shown = ", ".join(f"{key} {value!r}" for key, value in fields.items() if key != "type")
     return InputError(f"{place}{' with ' * bool(shown)}{shown[:200]} is not supported.")
+
+
+def second_type(
+    step: Mapping[str, Any], start: tuple[str, int], end: tuple[str, int], separators: int
+) -> bool | None:
+    """Whether a post-processor gives the second text its own token type.
+
+    None if it makes other sequences than ours, of special tokens and their ids.
+    """
+    is_bert = step["type"] == "BertProcessing"
+    # Without these keys, or if they are not true or false, the library takes it for BERT's.
+    trims = (isinstance(step.get(key), bool) for key in ("trim_offsets", "add_prefix_space"))
+    if is_bert or (step["type"] == "RobertaProcessing" and all(trims)):
+        found = (step.get("cls"), step.get("sep"), 1 if is_bert else 2)
+        return is_bert if found == ([*start], [*end], separators) else None
+
+    def part(kind: str, name: str, segment: int = 0) -> dict[str, Any]:
+        return {kind: {"id": name, "type_id": segment}}
+
+    separator = part("SpecialToken", end[0])
+    single = [part("SpecialToken", start[0]), part("Sequence", "A"), separator]
+    ids = {token: {"id": token, "ids": [i], "tokens": [token]} for token, i in (start, end)}
+    for typed in (False, True):
+        second = [part("Sequence", "B", typed), part("SpecialToken", end[0], typed)]
+        pair = [*single, *[separator] * (separators - 1), *second]
+        made = {"type": "TemplateProcessing", "single": single, "pair": pair, "special_tokens": ids}
+        if all(step.get(key) == value for key, value in made.items()):
+            return typed
+    return None

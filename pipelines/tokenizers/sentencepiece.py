@@ -1,4 +1,4 @@
-"""The tokenizers of ALBERT, KoBERT and XLM-R as TensorFlow operations, by SentencePiece.
+"""The tokenizers of ALBERT, KoBERT, XLM-R and mmBERT as TensorFlow operations, by SentencePiece.
 
 Ids equal those of google-research/albert (tokenization.py), and of KoBERT, whose steps are:
 
@@ -14,6 +14,9 @@ XLM-R and CamemBERT have step 4 alone, and its normalization. Their ids are thos
 which is SentencePiece, too. transformers' differ in three rare cases: decomposed letters (NFD), of
 which its library loses marks; U+0085; and words with several segmentations of the same probability,
 which differ in the order of pieces, such as "..." and ".".
+
+mmBERT's, which is Gemma's, has step 4 alone, and nothing is normalized: it is BPE over the whole
+text, and a character without a piece becomes its bytes.
 """
 
 import functools
@@ -32,6 +35,7 @@ from pipelines.tokenizers import byte_bpe_words, byte_ranges, unicode_tables
 from pipelines.tokenizers.base import IdsWithOffsets, Pieces, Tokenizer
 from pipelines.tokenizers.sentencepiece_vocabulary import SPACE, SentencePieceVocabulary
 from pipelines.tokenizers.unicode_tables import character_class
+from pipelines.tokenizers.vocabulary import GEMMA
 
 _PLAIN = re.compile(r"[\t\n\r -~]*")
 _PLAIN_SPACE = r"[\t-\r\x1c- ]+"
@@ -123,6 +127,7 @@ class SentencePieceTokenizer(Tokenizer):
         super().__init__(vocabulary, **settings)
         lower_case, strip_accents = (bool(self.all_settings[name]) for name in vocabulary.usual)
         self._as_is = vocabulary.takes_text_as_is
+        self._before_words = " " if vocabulary.form is GEMMA else ""  # others add it themselves
         self._normalize = PieceNormalizer(lower_case, strip_accents)
         self._pieces = tf_text.SentencepieceTokenizer(vocabulary.model, out_type=tf.int32)
         tokens = vocabulary.tokens
@@ -200,12 +205,24 @@ class SentencePieceTokenizer(Tokenizer):
         rows, start, end = starts.value_rowids(), starts.flat_values, ends.flat_values
         found = byte_ranges.cut(texts, rows, start, end)
         found = tf.strings.regex_replace(found, f"^[{self._spaces}{self._removed}]+", "")
+        if self._before_words:  # nothing but spaces, which the text itself has
+            found = tf.where(found == "", byte_ranges.cut(texts, rows, start, end), found)
         start = end - size(found)
         end = start + size(tf.strings.regex_replace(found, f"[{self._removed}]+$", ""))
         first = tf.cast(byte_ranges.byte_at(texts, rows, start), tf.int32)
         width = tf.searchsorted([0x80, 0xE0, 0xF0], first, side="right", out_type=tf.int64) + 1
         end = tf.where(end > start, end, tf.minimum(start + width, tf.gather(size(texts), rows)))
         return starts.with_flat_values(start), ends.with_flat_values(end)
+
+    def tokenize_words(self, words: tf.Tensor | Sequence[str]) -> tf.RaggedTensor:
+        words = tf.convert_to_tensor(words, tf.string)
+        return self.tokenize(tf.strings.join([self._before_words, words]))
+
+    def tokenize_words_with_offsets(self, words: tf.Tensor | Sequence[str]) -> IdsWithOffsets:
+        words = tf.convert_to_tensor(words, tf.string)
+        ids, *places = self.tokenize_with_offsets(tf.strings.join([self._before_words, words]))
+        starts, ends = (tf.maximum(each - len(self._before_words), 0) for each in places)
+        return ids, starts, ends
 
     def tokenize_by_word(self, texts: tf.Tensor | Sequence[str]) -> Pieces:
         """Splits texts into words as GPT-2 does, and each word into the pieces of its own."""
@@ -215,7 +232,8 @@ class SentencePieceTokenizer(Tokenizer):
         rows = tf.gather(words.texts, kept)
         origin = tf.gather(words.text_starts, rows)
         first = tf.gather(words.bounds, kept) - origin
-        first += tf.cast(tf.gather(words.takes_space, kept), tf.int64)
+        if not self._before_words:
+            first += tf.cast(tf.gather(words.takes_space, kept), tf.int64)
         last = tf.gather(words.bounds, kept + 1) - origin
         ids, starts, ends = self.tokenize_with_offsets(byte_ranges.cut(texts, rows, first, last))
         word = ids.value_rowids()

@@ -2,15 +2,19 @@
 
 fairseq put tokens of its own before the pieces, and <mask> after them. KoBERT's ids are the lines
 of its vocab.txt. Here the pieces of a model are put into the order of the ids, which changes no
-segmentation.
+segmentation. Of Gemma's tokenizer, which mmBERT has, only the merges are published.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from sentencepiece import sentencepiece_model_pb2
 
 from pipelines.common.errors import InputError
-from pipelines.tokenizers.vocabulary import BERT, ROBERTA
+from pipelines.tokenizers import bpe_merging
+from pipelines.tokenizers.bpe_merging import Merge
+from pipelines.tokenizers.vocabulary import BERT, GEMMA, ROBERTA
+
+SPACE = "▁"  # stands for the space before a word
 
 _MASK, _PAD, _UNKNOWN = (ROBERTA.roles[role] for role in ("mask", "pad", "unknown"))
 _UNUSED = ("<s>NOTUSED", "</s>NOTUSED", "<unk>NOTUSED")
@@ -18,6 +22,7 @@ _CAMEMBERT = (_UNUSED[0], _PAD, _UNUSED[1], _UNKNOWN, _UNUSED[2])
 _XLM_R = ("<s>", _PAD, "</s>", _UNKNOWN)
 _PUBLISHED = (_UNKNOWN, "<s>", "</s>")  # the first pieces of the models of both
 _KINDS = sentencepiece_model_pb2.ModelProto.SentencePiece
+_BYTES = tuple(f"<0x{byte:02X}>" for byte in range(256))
 
 
 def of_fairseq(model: bytes, is_camembert: bool, place: str) -> bytes:
@@ -83,6 +88,74 @@ def of_scores(pieces: Sequence[tuple[str, float]], characters: bytes) -> bytes:
         made.pieces.add(piece=piece, score=score, type=kinds.get(piece, _KINDS.NORMAL))
     made.normalizer_spec.precompiled_charsmap = characters
     return made.SerializeToString()
+
+
+def of_merges(
+    tokens: Sequence[str], merges: Sequence[Merge], added: Collection[str], place: str
+) -> bytes:
+    """Returns a model that makes of a text what the merges of Gemma's tokenizer make of it.
+
+    SentencePiece joins any two neighbours that are a piece together, those of best score first. So
+    the merges of a piece have to be all pairs that are the piece, and to stand together.
+
+    Args:
+      tokens: all tokens, in the order of ids.
+      merges: pairs of pieces, in the order of ranks.
+      added: tokens that a text has whole. Those with a "▁" are found in no usual text, as its
+        spaces become "▁" later; they are pieces like others.
+      place: the file, for errors.
+
+    Raises:
+      InputError: a byte has no token, or the merges are not such.
+    """
+    if missing := set(_BYTES) - set(tokens):
+        raise InputError(f"{place}: the vocabulary lacks {min(missing)}.")
+    whole = {token for token in added if SPACE not in token}
+    scores = {token: 0.0 for token in tokens if len(token) == 1 and token not in whole}
+    known, last = set(tokens), ""
+    for left, right in merges:
+        piece = left + right
+        where = f"{place}: merge {left} {right}"
+        if unknown := {left, right, piece} - known:
+            raise InputError(f"{where}: the vocabulary lacks {min(unknown)!r}.")
+        if piece in scores and piece != last and piece not in whole:
+            raise InputError(f"{where}: does not follow the other merges that make {piece!r}.")
+        if piece not in whole:
+            last, scores[piece] = piece, scores.get(piece, -float(len(scores)))
+    pairs = set(merges)
+    for piece in scores:
+        for left, right in _halves(piece):
+            if left in scores and right in scores and (left, right) not in pairs:
+                raise InputError(f"{place}: lacks the merge {left} {right}.")
+    made = _parse(bpe_merging.model(tokens, scores, GEMMA.roles["unknown"]), place)
+    made.trainer_spec.byte_fallback = made.normalizer_spec.escape_whitespaces = True
+    kinds = dict.fromkeys(whole - set(GEMMA.roles.values()), _KINDS.USER_DEFINED)
+    kinds |= dict.fromkeys(_BYTES, _KINDS.BYTE)
+    for found in made.pieces:
+        found.type = kinds.get(found.piece, found.type)
+    return made.SerializeToString()
+
+
+def merges_of(model: bytes) -> list[Merge]:
+    """Returns merges of which `of_merges` makes a model."""
+    pieces = [piece for piece in _parse(model, "").pieces if piece.type == _KINDS.NORMAL]
+    known = {piece.piece for piece in pieces}
+    return [
+        (left, right)
+        for piece in sorted(pieces, key=lambda piece: -piece.score)
+        for left, right in _halves(piece.piece)
+        if left in known and right in known
+    ]
+
+
+def added(model: bytes) -> tuple[str, ...]:
+    """Returns the tokens that a text has whole."""
+    pieces = _parse(model, "").pieces
+    return tuple(piece.piece for piece in pieces if piece.type == _KINDS.USER_DEFINED)
+
+
+def _halves(piece: str) -> Iterator[Merge]:
+    return ((piece[:cut], piece[cut:]) for cut in range(1, len(piece)))
 
 
 def _parse(model: bytes, place: str) -> sentencepiece_model_pb2.ModelProto:

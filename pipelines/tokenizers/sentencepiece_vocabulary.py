@@ -1,9 +1,10 @@
-"""SentencePiece vocabularies (Kudo and Richardson 2018), as in ALBERT, XLM-R and KoBERT."""
+"""SentencePiece vocabularies (Kudo and Richardson 2018), as in ALBERT, XLM-R, KoBERT and mmBERT."""
 
 import collections
 import dataclasses
 import functools
 import io
+import re
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, Self
 
@@ -11,9 +12,12 @@ import sentencepiece
 
 from pipelines.common import files
 from pipelines.common.errors import InputError
+from pipelines.tokenizers import sentencepiece_numbering
+from pipelines.tokenizers.sentencepiece_numbering import SPACE
 from pipelines.tokenizers.vocabulary import (
     ALBERT,
     BERT,
+    GEMMA,
     ROBERTA,
     CasedVocabulary,
     ChosenSettings,
@@ -22,9 +26,9 @@ from pipelines.tokenizers.vocabulary import (
 )
 
 FILE = "spiece.model"
-SPACE = "▁"  # stands for the space before a word
 # Characters that are always pieces of their own in ALBERT's vocabulary.
 _OWN_PIECES = ("(", ")", '"', "-", ".", "–", "£", "€")
+_BYTE = re.compile("<0x([0-9A-F]{2})>")
 _LONGEST_WORD = 1 << 16  # bytes; SentencePiece leaves out longer ones
 
 
@@ -45,7 +49,7 @@ class SentencePieceVocabulary(CasedVocabulary):
     kind: ClassVar[str] = "sentencepiece"
     files: ClassVar[tuple[str, ...]] = (FILE,)
     marker_files: ClassVar[tuple[str, ...]] = (FILE, ".model")
-    forms: ClassVar[tuple[SequenceForm, ...]] = (ALBERT, ROBERTA, BERT)
+    forms: ClassVar[tuple[SequenceForm, ...]] = (ALBERT, ROBERTA, BERT, GEMMA)
     stored: ClassVar[tuple[str, ...]] = ("kind", *CasedVocabulary.stored)
     learned: ClassVar[Mapping[str, bool | None]] = {"lower_case": True, "strip_accents": True}
 
@@ -117,8 +121,12 @@ class SentencePieceVocabulary(CasedVocabulary):
 
     @property
     def takes_text_as_is(self) -> bool:
-        """Whether SentencePiece normalizes texts alone, as in XLM-R and CamemBERT."""
-        return self.form is ROBERTA
+        """Whether SentencePiece normalizes texts alone, as in XLM-R, CamemBERT and mmBERT."""
+        return self.form in (ROBERTA, GEMMA)
+
+    @functools.cached_property
+    def added(self) -> tuple[str, ...]:
+        return sentencepiece_numbering.added(self.model) if self.form is GEMMA else ()
 
     def check_settings(self, settings: ChosenSettings, place: str) -> None:
         chosen = [name for name in self.usual if settings.get(name)]
@@ -130,7 +138,11 @@ class SentencePieceVocabulary(CasedVocabulary):
         super().check_settings(settings, place)
 
     def text(self, pieces: Sequence[str]) -> str:
+        if self.form is GEMMA:  # whose texts begin without a space, and have bytes
+            return b"".join(map(self.bytes_of, pieces)).decode(errors="replace")
         return "".join(pieces).replace(SPACE, " ").removeprefix(" ")
 
     def bytes_of(self, token: str) -> bytes:
+        if self.form is GEMMA and (byte := _BYTE.fullmatch(token)):
+            return bytes.fromhex(byte[1])
         return token.replace(SPACE, " ").encode()

@@ -42,6 +42,9 @@ ROBERTA = SequenceForm(
     "RoBERTa", _roles("<pad> <unk> <s> </s> <mask>"), 2, typed=False, mask_takes_space=True
 )
 MODERNBERT = SequenceForm("ModernBERT", BERT.roles, typed=False, mask_takes_space=True)
+GEMMA = SequenceForm(  # of mmBERT
+    "Gemma", _roles("<pad> <unk> <bos> <eos> <mask>"), typed=False, mask_takes_space=True
+)
 _END_OF_TEXT = dict.fromkeys(BERT.roles, "<|endoftext|>")  # the only special token, between texts
 GPT2 = SequenceForm("GPT-2", _END_OF_TEXT, framed=False, starts_text=False)
 # Its vocabulary has BERT's tokens, too, of which [UNK] is used.

@@ -19,9 +19,11 @@ from pipelines.tokenizers.hugging_face_rules import (
     TEXT_ROLES,
     rules_of,
 )
+from pipelines.tokenizers.sentencepiece_numbering import SPACE
 from pipelines.tokenizers.sentencepiece_vocabulary import SentencePieceVocabulary
 from pipelines.tokenizers.vocabulary import (
     BERT,
+    GEMMA,
     MODERNBERT,
     TokenizerSettings,
     Vocabulary,
@@ -35,7 +37,7 @@ from pipelines.tokenizers.wordpiece_vocabulary import (
     WordPieceVocabulary,
 )
 
-_SPACE = "add_prefix_space"
+_PREFIX = "add_prefix_space"
 # Of XLM-R and CamemBERT; in spite of its name, a unigram model.
 _FAIRSEQ = "sentencepiece.bpe.model"
 _KOBERT = "tokenizer_78b3253a26.model"  # beside a vocab.txt with the ids of its pieces
@@ -66,16 +68,19 @@ def read(
       InputError: A file is damaged, or the tokenizer is of another kind or does what ours does not.
     """
     theirs = TokenizerFiles(path)
-    model = theirs.fast.get("model")
-    is_unigram = isinstance(model, dict) and model.get("type") == "Unigram"
-    if is_unigram or any(files.gfile.exists(f"{path}/{name}") for name in (_FAIRSEQ, _KOBERT)):
+    model: Any = theirs.fast.get("model")
+    model = model if isinstance(model, dict) else {}
+    is_gemma = model.get("type") == "BPE" and model.get("byte_fallback")
+    is_named = any(files.gfile.exists(f"{path}/{name}") for name in (_FAIRSEQ, _KOBERT))
+    if is_gemma or is_named or model.get("type") == "Unigram":
         kind = "sentencepiece"
     elif _has_word_pieces(theirs):
         kind = "wordpiece"
     theirs.check_class(*(key for key in ALGORITHMS if key.split(" ")[0] == kind))
     readers: dict[str, Callable[[TokenizerFiles, int], Vocabulary | None]]
     readers = {"wordpiece": _read_wordpiece, "sentencepiece": _read_sentencepiece}
-    vocabulary = readers.get(kind, _read_bpe)(theirs, config.vocab_size)
+    reader = _read_gemma if is_gemma else readers.get(kind, _read_bpe)
+    vocabulary = reader(theirs, config.vocab_size)
     if vocabulary is None:
         return None, None
     theirs.check_class(rules_of(vocabulary))
@@ -100,14 +105,14 @@ def write(model: Bundle, folder: str) -> None:
     vocabulary, settings = model.require_vocabulary(), model.resolved_settings()
     found: dict[str, Any]
     tokens: dict[str, Any]
-    if isinstance(vocabulary, ByteBPEVocabulary) and _needs_fast(vocabulary, settings):
+    if _needs_fast(vocabulary, settings):
         found = {"tokenizer_class": "PreTrainedTokenizerFast"}
         found["model_input_names"] = ["input_ids", "attention_mask"]
         tokens = {name: vocabulary.roles[role] for name, role in TEXT_ROLES.items()}
     elif vocabulary.kind == "byte_bpe":
         framed = settings.get("framed", vocabulary.form.framed)
         kind = "RobertaTokenizer" if framed else "GPT2Tokenizer"
-        found = {"tokenizer_class": kind, _SPACE: settings[_SPACE]}
+        found = {"tokenizer_class": kind, _PREFIX: settings[_PREFIX]}
         roles = _ROLES_OF_TEXTS if framed else _GPT2_ROLES
         tokens = {name: vocabulary.roles[role] for name, role in roles.items()}
         if framed:
@@ -157,43 +162,56 @@ def write(model: Bundle, folder: str) -> None:
                 str(vocabulary.tokens.index(token)): {"content": token, **_ADDED_TOKEN}
                 for token in kept
             }
-    if isinstance(vocabulary, SentencePieceVocabulary) and vocabulary.takes_text_as_is:
+    can_be_fast = isinstance(vocabulary, ByteBPEVocabulary | WordPieceVocabulary) and not (
+        vocabulary.complete(settings).get("decompose")
+        or len(set(vocabulary.tokens)) < len(vocabulary.tokens)
+    )
+    if can_be_fast or _needs_fast(vocabulary, settings):
+        _write_fast(vocabulary, settings, f"{folder}/{FAST}")
+    if _needs_fast(vocabulary, settings):
+        pass
+    elif isinstance(vocabulary, SentencePieceVocabulary) and vocabulary.takes_text_as_is:
         theirs = sentencepiece_numbering.published(vocabulary.model)
         files.write_bytes(f"{folder}/{_FAIRSEQ}", theirs)
     elif isinstance(vocabulary, SentencePieceVocabulary) and vocabulary.form is BERT:
         files.write_bytes(f"{folder}/{_KOBERT}", vocabulary.model)
         lines = "".join(f"{token}\n" for token in vocabulary.tokens)
         files.write_bytes(f"{folder}/{FILE}", lines.encode())
-    elif found["tokenizer_class"] != "PreTrainedTokenizerFast":
+    else:
         vocabulary.save(folder)
-    if isinstance(vocabulary, ByteBPEVocabulary | WordPieceVocabulary) and not (
-        vocabulary.complete(settings).get("decompose")
-        or len(set(vocabulary.tokens)) < len(vocabulary.tokens)
-    ):
-        _write_fast(vocabulary, settings, f"{folder}/{FAST}")
     length = {"model_max_length": model.config.max_seq_length}
     json_files.write(f"{folder}/{CONFIG}", found | length | tokens)
 
 
-def _needs_fast(vocabulary: ByteBPEVocabulary, settings: TokenizerSettings) -> bool:
+def _needs_fast(vocabulary: Vocabulary, settings: TokenizerSettings) -> bool:
     """Whether only a tokenizer.json can express a tokenizer."""
     changed = settings.get("nfc") or settings.get("added_tokens")
-    return bool(changed) or vocabulary.form is MODERNBERT
+    return bool(changed) or vocabulary.form in (MODERNBERT, GEMMA)
 
 
-def _write_fast(
-    vocabulary: ByteBPEVocabulary | WordPieceVocabulary, settings: TokenizerSettings, path: str
-) -> None:
+def _write_fast(vocabulary: Vocabulary, settings: TokenizerSettings, path: str) -> None:
     """Writes a tokenizer.json, which other servers of models read (text-embeddings-inference)."""
     form, ids = vocabulary.form, {token: index for index, token in enumerate(vocabulary.tokens)}
     if isinstance(vocabulary, ByteBPEVocabulary):
         made = tokenizers.Tokenizer(tokenizers.models.BPE(ids, list(vocabulary.merges)))
         if settings.get("nfc"):
             made.normalizer = tokenizers.normalizers.NFC()
-        space = bool(settings[_SPACE])
+        space = bool(settings[_PREFIX])
         made.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=space)
         made.decoder = tokenizers.decoders.ByteLevel()
+    elif isinstance(vocabulary, SentencePieceVocabulary):
+        merges = sentencepiece_numbering.merges_of(vocabulary.model)
+        unknown = vocabulary.roles["unknown"]
+        bpe = tokenizers.models.BPE(
+            ids, merges, unk_token=unknown, fuse_unk=True, byte_fallback=True
+        )
+        made = tokenizers.Tokenizer(bpe)
+        made.normalizer = tokenizers.normalizers.Replace(" ", SPACE)
+        decoders = tokenizers.decoders
+        steps = [decoders.Replace(SPACE, " "), decoders.ByteFallback(), decoders.Fuse()]
+        made.decoder = decoders.Sequence(steps)
     else:
+        assert isinstance(vocabulary, WordPieceVocabulary)
         given: Any = settings
         model = tokenizers.models.WordPiece(
             ids,
@@ -221,8 +239,11 @@ def _write_fast(
             for role, token in vocabulary.roles.items()
         ]
     )
-    if settings.get("added_tokens"):
-        made.add_tokens([tokenizers.AddedToken(token) for token in vocabulary.added])
+    if settings.get("added_tokens") or form is GEMMA:
+        normalized = form is not GEMMA  # its spaces would become "▁" first
+        made.add_tokens(
+            [tokenizers.AddedToken(token, normalized=normalized) for token in vocabulary.added]
+        )
     made.add_tokens([tokenizers.AddedToken(token) for token in kept_tokens.of(settings)])
     files.write_bytes(path, made.to_str(pretty=True).encode())
 
@@ -271,6 +292,13 @@ def _read_bpe(theirs: TokenizerFiles, vocab_size: int) -> Vocabulary | None:
     else:
         return None
     return bpe_vocabulary.of(_with_added(ids, name, theirs, vocab_size), merges, name)
+
+
+def _read_gemma(theirs: TokenizerFiles, vocab_size: int) -> SentencePieceVocabulary:
+    name, kind = f"{theirs.path}/{FAST}", "sentencepiece of Gemma"
+    tokens = _with_added(theirs.ids(kind), name, theirs, vocab_size)
+    found = sentencepiece_numbering.of_merges(tokens, theirs.merges(kind), theirs.added, name)
+    return SentencePieceVocabulary(found, name)
 
 
 def _read_sentencepiece(theirs: TokenizerFiles, vocab_size: int) -> SentencePieceVocabulary | None:

@@ -88,25 +88,6 @@ def test_an_added_token_that_merges_make_is_named(tmp_path, caplog):
     assert not settings.get("added_tokens") and registry.make(vocabulary, settings)
 
 
-def test_a_gemma_is_refused_by_what_it_has(tmp_path):
-    """The tokenizer of mmBERT: SentencePiece's BPE with byte fallback."""
-    values = json.loads(library_modernbert().to_str())
-    values["normalizer"] = {"type": "Replace", "pattern": {"String": " "}, "content": "▁"}
-    values["pre_tokenizer"] = {
-        "type": "Split",
-        "pattern": {"String": " "},
-        "behavior": "MergedWithPrevious",
-        "invert": False,
-    }
-    values["model"] |= {"byte_fallback": True, "fuse_unk": True, "unk_token": "<unk>"}
-    (tmp_path / "tokenizer.json").write_text(json.dumps(values))
-    (tmp_path / "tokenizer_config.json").write_text('{"tokenizer_class": "GemmaTokenizerFast"}')
-    for message in ("tokenizer_class is GemmaTokenizer, not", "BPE with byte_fallback True is not"):
-        with pytest.raises(InputError, match=message):
-            folders.read("byte_bpe", str(tmp_path), BertConfig(vocab_size=700))
-        (tmp_path / "tokenizer_config.json").write_text("{}")
-
-
 def _wordpiece(folder, content, vocab_size):
     """Reads a folder whose tokenizer_config.json has an added token."""
     (folder / "vocab.txt").write_text("\n".join([*SPECIAL_TOKENS, "[unused0]", "a"]) + "\n")

@@ -32,6 +32,7 @@ from tests.tokenizers import (
     fairseq_model,
     library_byte_bpe,
     library_fairseq,
+    library_gemma,
     library_modernbert,
     library_mpnet,
     library_wordpiece,
@@ -118,6 +119,7 @@ KINDS = {
     "roberta": ("byte_bpe", _roberta),
     "gpt2": ("byte_bpe", _gpt2),
     "modernbert": ("byte_bpe", lambda: library_modernbert(spaces=3)),
+    "gemma": ("byte_bpe", library_gemma),  # the kind that is read unless files show another one
     "gpt": ("bpe", _gpt),
     "albert": ("sentencepiece", _albert),
     "xlm-r": ("sentencepiece", lambda: library_fairseq(_fairseq())),
@@ -140,6 +142,7 @@ FOLLOWED = {
         ("add_prefix_space", True), ("normalizer", None), ("post_processor", None), ("special", True),
         ("special", False), ("normalized", True),
     },
+    "gemma": {("pre_tokenizer", None), ("normalized", True), ("special", True)},
     "gpt": {("lowercase", False), ("strip_accents", False)},
     "mpnet": {("clean_text", False), ("strip_accents", True), ("max_input_chars_per_word", 7)},
     "xlm-r": {("normalizer", "single spaces")},
