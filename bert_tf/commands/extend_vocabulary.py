@@ -20,13 +20,15 @@ from pipelines.commands.shared_flags import OptionalCorpus
 from pipelines.common.errors import InputError
 from pipelines.common.flag_types import Count, Path
 
+_COUNT = 1000  # words that are added, unless told otherwise
+
 
 def main(
     *,
     model: Path,
     corpus: OptionalCorpus,
     words: str | None = None,
-    count: Count = 1000,
+    count: Count | None = None,
     keep_tokens: list | None = None,
     output: Path,
 ) -> None:
@@ -35,7 +37,7 @@ def main(
     Flags:
       model: The model: any that `bert-tf convert` reads.
       words: File of words, one per line. Not given: --corpus.
-      count: Words to add from the corpus, at most.
+      count: Words to add from the corpus, at most. Not given: 1000.
       keep_tokens: Tokens that are kept whole in texts, such as <e1>,</e1>; they are added if the
         vocabulary lacks them. Not given: none.
       output: Folder to write.
@@ -44,6 +46,8 @@ def main(
         raise InputError(
             "name either a corpus (--corpus), a list of words (--words) or marks (--keep_tokens)."
         )
+    if count is not None and not corpus.corpus:
+        raise InputError("--count: is for words from a corpus; leave it out.")
     from bert_tf import weights
     from bert_tf.weights import extension
     from pipelines.common import files
@@ -69,7 +73,7 @@ def main(
         counts = learning.count_words(
             corpus.files(), corpus.options(), split, sample_bytes=200_000_000, seed=1
         )
-        saved = dict(extension.candidates(bundle, counts, count))
+        saved = dict(extension.candidates(bundle, counts, count or _COUNT))
         chosen = list(saved)
     extended, added = extension.with_words(bundle, chosen)
     if not added:

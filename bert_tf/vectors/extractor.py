@@ -23,6 +23,7 @@ from bert_tf.vectors.settings import (
 )
 from bert_tf.vectors.tokenized import Example, TokenizedTexts, Units
 from pipelines.common.errors import InputError
+from pipelines.common.parallel import mapped
 from pipelines.common.texts import shorten
 from pipelines.labelled import bucketing
 from pipelines.labelled.schema import TextExample, WordsExample
@@ -30,6 +31,9 @@ from pipelines.tokenizers.packing import MODEL_INPUTS
 
 MIN_NORM = 1e-12  # the norm of shorter vectors, for normalization
 _SHOWN = 40  # characters of a text in a message
+# Batches. While one waits for its threads, the other computes: 3 to 5 % more texts per second on
+# two cores; three were no faster than two.
+_AT_ONCE = 2
 Progress = Callable[[int], Any]
 
 
@@ -192,12 +196,17 @@ class FeatureExtractor:
         """The features of the units of tokenized texts, float32 [units, *shape]."""
         values = np.empty([texts.unit_splits[-1], *self.shape], np.float32)
         mean = self.settings.word_pooling == WordPooling.MEAN
-        for batch in bucketing.batches_by_tokens(texts.lengths, self.settings.batch_tokens):
+
+        def compute(batch: np.ndarray) -> int:
             outputs = self._run(*texts.batch(batch)).numpy()
             places, found = texts.pooled(batch, outputs, mean)
             values[places] = found
+            return len(batch)
+
+        batches = bucketing.batches_by_tokens(texts.lengths, self.settings.batch_tokens)
+        for count in mapped(compute, batches, _AT_ONCE):
             if progress:
-                progress(len(batch))
+                progress(count)
         return values
 
     def _outputs(self, ids: tf.Tensor, mask: tf.Tensor, types: tf.Tensor) -> tf.Tensor:

@@ -385,11 +385,9 @@ def signature_of(predictor: Predictor, spec: ModelSpec) -> str:
     Raises:
       RefusalError: it is unknown, or has another interface.
     """
-    known = predictor.manifest["signatures"]
-    name = spec.signature
+    known, name = predictor.manifest["signatures"], spec.signature
     if name in ("", "serving_default"):
-        matching = (n for n, s in known.items() if s["method"] == spec.method)
-        name = next(matching, name)
+        name = next((n for n, s in known.items() if s["method"] == spec.method), name)
     if not name:
         interface = spec.method.rpartition("/")[2]
         raise RefusalError(Fault.NOT_FOUND, f"There is no signature for {interface}.")

@@ -1,17 +1,12 @@
 """Folders of Hugging Face transformers: config.json, model.safetensors, and a tokenizer."""
 
 import dataclasses
-import shutil
-import tempfile
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, TypedDict, cast
+from typing import TYPE_CHECKING, Any, cast
 
-import ml_dtypes
 import numpy as np
-import safetensors
 import safetensors.numpy
 from absl import logging
-from numpy.typing import DTypeLike
 
 from bert_tf import tasks
 from bert_tf.models.base_config import EncoderConfig
@@ -20,9 +15,15 @@ from bert_tf.tasks import embedding
 from bert_tf.weights import own
 from bert_tf.weights.bundle import MASKED_LM, POOLER, Bundle, check_shape, parameter_shapes
 from bert_tf.weights.huggingface import config as configs
-from bert_tf.weights.huggingface import generation, sentence_transformers, tokenizers
+from bert_tf.weights.huggingface import (
+    generation,
+    sentence_transformers,
+    tokenizers,
+    weight_files,
+)
 from bert_tf.weights.huggingface.config import CONFIG
 from bert_tf.weights.huggingface.family import Architecture, Family
+from bert_tf.weights.huggingface.weight_files import WEIGHTS
 from bert_tf.weights.table import StoredArray, Table
 from pipelines.common import files, json_files
 from pipelines.common.errors import InputError
@@ -31,16 +32,6 @@ from pipelines.tokenizers.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from bert_tf.tasks.embedding.task import Embedding
-
-WEIGHTS = "model.safetensors"
-INDEX = "model.safetensors.index.json"
-
-
-class _Index(TypedDict):
-    """The file of each weight."""
-
-    weight_map: dict[str, str]
-
 
 # Buffers, and the pooler in files of classes that replace it by another layer.
 _IGNORED = (
@@ -54,34 +45,6 @@ _DENSE = Table(
     separator=".",
     transposed=lambda ours: ours.endswith("/kernel"),
 )
-# Types of safetensors; buffers have integer types.
-_TYPES = {
-    "F64": np.float64,
-    "F32": np.float32,
-    "F16": np.float16,
-    "BF16": ml_dtypes.bfloat16,
-    "I64": np.int64,
-    "I32": np.int32,
-    "U8": np.uint8,
-    "BOOL": np.bool_,
-}
-
-
-class _Stored:
-    """A tensor of a safetensors file, which is read when it is converted to an array."""
-
-    def __init__(self, file: Any, name: str, place: str):
-        described = file.get_slice(name)
-        kind = _TYPES.get(described.get_dtype())
-        if kind is None:
-            raise InputError(
-                f"{place}: {name} has the type {described.get_dtype()}, which is not read."
-            )
-        self.shape, self.dtype = tuple(described.get_shape()), np.dtype(kind)
-        self._file, self._name = file, name
-
-    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
-        return np.asarray(self._file.get_tensor(self._name), dtype)
 
 
 def _table(family: Family, architecture: Architecture, prefix: str) -> Table:
@@ -109,7 +72,7 @@ def read(path: str) -> Bundle:
     name = f"{path}/{CONFIG}"
     values = json_files.read(name, dict[str, Any])
     family, config = configs.read_config(values, name)
-    weights = _modernize(_load_weights(path))
+    weights = _modernize(weight_files.read(path))
     prefix = family.prefix if any(name.startswith(family.prefix) for name in weights) else ""
     weights = _untie(weights, family, prefix, path)
     task, units = configs.read_task(values, weights, family, config.max_seq_length, path)
@@ -245,7 +208,7 @@ def _read_dense(task: Mapping[str, Any], config: EncoderConfig, path: str) -> di
     if not units:
         return {}
     place, biased = sentence_transformers.dense_folder(path)
-    weights = _load_weights(place)
+    weights = weight_files.read(place)
     if not biased:
         weights |= {"linear.bias": np.zeros(units, np.float32)}
     return _DENSE.read(weights, config, place, [(task["name"], units)])
@@ -285,46 +248,6 @@ def _described(task: Mapping[str, Any], path: str) -> Mapping[str, Any]:
             "model was trained on with another program."
         )
     return ours[0]
-
-
-def _load_weights(path: str) -> dict[str, StoredArray]:
-    names = [WEIGHTS]
-    if files.gfile.exists(f"{path}/{INDEX}"):
-        index = json_files.read(f"{path}/{INDEX}", _Index)
-        names = sorted(set(index["weight_map"].values()))
-    weights: dict[str, StoredArray] = {}
-    for name in names:
-        place = files.inside(path, name, f"{path}/{INDEX}")
-        if not files.gfile.exists(place):
-            raise InputError(f"{path}: has no {name}{_remedy(path)}.")
-        files.check_regular(place)
-        try:
-            file = _open(place)
-        except (safetensors.SafetensorError, OSError) as error:
-            raise InputError(f"{place}: is damaged ({error}).") from error
-        weights |= {key: _Stored(file, key, place) for key in file.offset_keys()}
-    return weights
-
-
-def _open(place: str) -> Any:
-    """Opens a safetensors file; one of another file system is copied, as it is mapped."""
-    if "://" not in place:
-        return safetensors.safe_open(place, framework="np")
-    with tempfile.NamedTemporaryFile() as copy, files.open_binary(place) as file:
-        shutil.copyfileobj(file, copy)
-        copy.flush()
-        return safetensors.safe_open(copy.name, framework="np")
-
-
-def _remedy(path: str) -> str:
-    """The remedy if weights are in a file that is not read."""
-    again = "in transformers, save the model with save_pretrained(..., safe_serialization=True)"
-    if files.matching(path, "pytorch_model*.bin"):
-        return (
-            f"; pytorch_model.bin is a pickle, which can run any code and is never loaded: {again}"
-        )
-    keras_file = files.gfile.exists(f"{path}/tf_model.h5")
-    return f"; tf_model.h5 is not read: {again}" if keras_file else ""
 
 
 def _modernize(weights: Mapping[str, StoredArray]) -> dict[str, StoredArray]:

@@ -93,7 +93,7 @@ def test_what_has_to_be_named_and_read_before_anything_is_exported(mood, folders
 
 
 def test_a_missing_package_is_reported_before_anything_is_exported(mood, dev, monkeypatch):
-    monkeypatch.setitem(sys.modules, "tf2onnx", None)
+    monkeypatch.setitem(sys.modules, "ai_edge_litert", None)
     monkeypatch.setattr(engines, "installed", lambda: [EngineName.TENSORFLOW])
-    with pytest.raises(InputError, match=r"tf2onnx is not installed.*bert-tf\[onnx\]"):
+    with pytest.raises(InputError, match=r"ai_edge_litert is not installed.*bert-tf\[litert\]"):
         ScoreCheck(mood, Precision.INT8, {"mood": dev}, 0.0)

@@ -90,9 +90,9 @@ def test_commands(init, tmp_path):
     assert weights.read(f"{tmp_path}/long").config.max_position_embeddings == 128
     done = commands.run("extend-vocabulary", f"--model={init}", f"--output={tmp_path}/x")
     assert "a list of words (--words) or marks (--keep_tokens)" in done.stderr
-    done = commands.run(
-        "extend-vocabulary", f"--model={init}", "--keep_tokens=<e1>,</e1>",
-        f"--output={tmp_path}/marked",
-    )  # fmt: skip
+    marks = ("extend-vocabulary", f"--model={init}", "--keep_tokens=<e1>,</e1>")
+    done = commands.run(*marks, f"--output={tmp_path}/marked", "--count=5")
+    assert "--count: is for words from a corpus" in done.stderr
+    done = commands.run(*marks, f"--output={tmp_path}/marked")
     assert "<e1>, </e1> are tokens" in done.stdout
     assert weights.read(f"{tmp_path}/marked").resolved_settings()["kept_tokens"] == "<e1> </e1>"
