@@ -39,8 +39,7 @@ def pytorch(model: str, threads: int, precision: str) -> Encode:
 
     def encode(ids: np.ndarray) -> np.ndarray:
         with torch.inference_mode(), torch.autocast("cpu", torch.bfloat16, enabled=less):
-            mask = torch.ones(ids.shape, dtype=torch.int64)
-            found = loaded(input_ids=torch.from_numpy(ids), attention_mask=mask)
+            found = loaded(input_ids=torch.from_numpy(ids))
             return found.last_hidden_state.float().numpy()
 
     return encode
@@ -60,25 +59,20 @@ def onnxruntime(model: str, threads: int, precision: str) -> Encode:
             super().__init__()
             self.loaded = loaded
 
-        def forward(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-            return self.loaded(input_ids=ids, attention_mask=mask).last_hidden_state
+        def forward(self, ids: torch.Tensor) -> torch.Tensor:
+            return self.loaded(input_ids=ids).last_hidden_state
 
     sample = torch.ones(1, 256, dtype=torch.int64)
     with tempfile.TemporaryDirectory() as folder:
         path = f"{folder}/model.onnx"
-        length = torch.export.Dim("length", min=2, max=8192)
+        shapes = ({1: torch.export.Dim("length", min=2, max=8192)},)
         torch.onnx.export(
-            Tokens(),
-            (sample, sample),
-            path,
-            input_names=["ids", "mask"],
-            dynamic_shapes=({1: length}, {1: length}),
-            dynamo=True,
+            Tokens(), (sample,), path, input_names=["ids"], dynamic_shapes=shapes, dynamo=True
         )
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = threads
         session = onnxruntime.InferenceSession(path, options, ["CPUExecutionProvider"])
-    return lambda ids: session.run(None, {"ids": ids, "mask": np.ones_like(ids)})[0]
+    return lambda ids: session.run(None, {"ids": ids})[0]
 
 
 def report(encode: Encode, lengths: list[int], vocabulary: int, output: str) -> None:

@@ -25,6 +25,7 @@ from pipelines.tokenizers.vocabulary import (
     BERT,
     GEMMA,
     MODERNBERT,
+    ROBERTA,
     TokenizerSettings,
     Vocabulary,
     distinct,
@@ -103,9 +104,10 @@ def write(model: Bundle, folder: str) -> None:
       InputError: The format does not support a setting.
     """
     vocabulary, settings = model.require_vocabulary(), model.resolved_settings()
+    needs_fast = _needs_fast(vocabulary, settings)
     found: dict[str, Any]
     tokens: dict[str, Any]
-    if _needs_fast(vocabulary, settings):
+    if needs_fast:
         found = {"tokenizer_class": "PreTrainedTokenizerFast"}
         found["model_input_names"] = ["input_ids", "attention_mask"]
         tokens = {name: vocabulary.roles[role] for name, role in TEXT_ROLES.items()}
@@ -125,7 +127,7 @@ def write(model: Bundle, folder: str) -> None:
             )
         found = {"tokenizer_class": "OpenAIGPTTokenizer"}
         tokens = {name: vocabulary.roles[role] for name, role in _GPT_ROLES.items()}
-    elif isinstance(vocabulary, SentencePieceVocabulary) and vocabulary.takes_text_as_is:
+    elif isinstance(vocabulary, SentencePieceVocabulary) and vocabulary.form is ROBERTA:
         found = {"tokenizer_class": sentencepiece_numbering.class_of(vocabulary.tokens)}
         tokens = {name: vocabulary.roles[role] for name, role in _ROLES_OF_TEXTS.items()}
         tokens["mask_token"] = {"content": tokens["mask_token"], **_MASK_AFTER_SPACE}
@@ -162,23 +164,21 @@ def write(model: Bundle, folder: str) -> None:
                 str(vocabulary.tokens.index(token)): {"content": token, **_ADDED_TOKEN}
                 for token in kept
             }
-    can_be_fast = isinstance(vocabulary, ByteBPEVocabulary | WordPieceVocabulary) and not (
-        vocabulary.complete(settings).get("decompose")
-        or len(set(vocabulary.tokens)) < len(vocabulary.tokens)
-    )
-    if can_be_fast or _needs_fast(vocabulary, settings):
-        _write_fast(vocabulary, settings, f"{folder}/{FAST}")
-    if _needs_fast(vocabulary, settings):
-        pass
-    elif isinstance(vocabulary, SentencePieceVocabulary) and vocabulary.takes_text_as_is:
+    if isinstance(vocabulary, SentencePieceVocabulary) and vocabulary.form is ROBERTA:
         theirs = sentencepiece_numbering.published(vocabulary.model)
         files.write_bytes(f"{folder}/{_FAIRSEQ}", theirs)
     elif isinstance(vocabulary, SentencePieceVocabulary) and vocabulary.form is BERT:
         files.write_bytes(f"{folder}/{_KOBERT}", vocabulary.model)
         lines = "".join(f"{token}\n" for token in vocabulary.tokens)
         files.write_bytes(f"{folder}/{FILE}", lines.encode())
-    else:
+    elif not needs_fast:
         vocabulary.save(folder)
+    can_be_fast = isinstance(vocabulary, ByteBPEVocabulary | WordPieceVocabulary) and not (
+        vocabulary.complete(settings).get("decompose")
+        or len(set(vocabulary.tokens)) < len(vocabulary.tokens)
+    )
+    if can_be_fast or needs_fast:
+        _write_fast(vocabulary, settings, f"{folder}/{FAST}")
     length = {"model_max_length": model.config.max_seq_length}
     json_files.write(f"{folder}/{CONFIG}", found | length | tokens)
 
