@@ -24,6 +24,7 @@ from pipelines.common.machine import cores
 from pipelines.tokenizers.packing import MODEL_INPUTS
 
 _LENGTHS = "2048,8192"
+_SHORT = "2048"  # of ONNX Runtime, which needs more than 24 GiB for 8,192
 _ENGINES = (
     ("ours", "float32"),
     ("transformers", "float32"),
@@ -60,9 +61,9 @@ def main() -> None:
     args = parser.parse_args()
     model = f"{args.work}/modernbert"
     if args.precision:
-        lengths = [int(each) for each in _LENGTHS.split(",")]
+        numbers = [int(each) for each in _LENGTHS.split(",")]
         vocabulary = weights.read(model).config.vocab_size
-        long_texts.report(ours(model, args.precision), lengths, vocabulary, args.output)
+        long_texts.report(ours(model, args.precision), numbers, vocabulary, args.output)
         return
     peer = [args.peer_python, "benchmarks/peers/long_texts.py"]
     if not Path(model).exists():
@@ -75,12 +76,14 @@ def main() -> None:
             flags += [f"--peer_python={args.peer_python}", f"--work={args.work}"]
         else:
             command = peer
-            flags += [f"--engine={engine}", f"--model={model}", f"--lengths={_LENGTHS}"]
+            lengths = _SHORT if engine == "onnxruntime" else _LENGTHS
+            flags += [f"--engine={engine}", f"--model={model}", f"--lengths={lengths}"]
             flags += [f"--threads={cores()}"]
         best[engine, precision] = json_of([*command, *flags])
     reference = np.load(args.work / "transformers-float32.npy")
     for (engine, precision), figures in best.items():
-        difference = np.abs(np.load(args.work / f"{engine}-{precision}.npy") - reference).max()
+        means = np.load(args.work / f"{engine}-{precision}.npy")
+        difference = np.abs(means - reference[: len(means)]).max()
         for length, seconds in figures.items():
             ratio = seconds / best["ours", precision][length]
             print(

@@ -73,8 +73,8 @@ class Predictor:
 
     Args:
       path: of a version, or of a folder of versions: the newest one.
-      engine: runs the computations; "auto": ONNX Runtime if it is installed, see
-        `selection.choose`.
+      engine: runs the computations; "auto": the first installed one of those that suit the
+        precision, see `selection.choose`.
       threads: of one computation; None: those of TensorFlow in this process
         (`tf.config.threading`).
       precision: in which to multiply; None: that in which the export was checked.

@@ -1,5 +1,6 @@
 """Features of tokens and words, and vectors of texts: hidden states (paper, section 5.3)."""
 
+import contextlib
 import dataclasses
 import math
 from collections.abc import Callable, Sequence
@@ -204,9 +205,10 @@ class FeatureExtractor:
             return len(batch)
 
         batches = bucketing.batches_by_tokens(texts.lengths, self.settings.batch_tokens)
-        for count in mapped(compute, batches, _AT_ONCE):
-            if progress:
-                progress(count)
+        with contextlib.closing(mapped(compute, batches, _AT_ONCE)) as counts:
+            for count in counts:
+                if progress:
+                    progress(count)
         return values
 
     def _outputs(self, ids: tf.Tensor, mask: tf.Tensor, types: tf.Tensor) -> tf.Tensor:

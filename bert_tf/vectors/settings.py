@@ -71,7 +71,7 @@ class FeatureSettings(Settings):
       max_seq_length: Maximum number of tokens of a text, special tokens included; longer texts are
         cut. Not given: the maximum of the model or, without --pooling, that of its training to make
         vectors.
-      batch_tokens: Number of tokens that are computed at once, padding included.
+      batch_tokens: Number of tokens of a batch, padding included; two are computed at once.
       precision: Data type of the weights and of the computation.
     """
 

@@ -7,7 +7,7 @@ import multiprocessing
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import connection, forkserver
 from typing import Any, TypeVar
@@ -20,7 +20,7 @@ ResultT = TypeVar("ResultT")
 
 def mapped(
     function: Callable[[ItemT], ResultT], items: Iterable[ItemT], threads: int
-) -> Iterator[ResultT]:
+) -> Generator[ResultT, None, None]:
     """Yields the results for items, in order; only a few items are read ahead.
 
     Args:

@@ -224,13 +224,25 @@ class TokenizerFiles:
             wrong["normalized"] = token not in later and any(
                 token[0] in each or token[-1] in each or each in token for each in later
             )
+            if is_gemma:  # after normalization, spaces are "▁"
+                wrong["normalized"] |= token in later and "▁" in token
+                wrong["content"] = " " in token
             for key in filter(wrong.get, wrong):
-                stated = {key: known[token][key]}
+                stated = {key: known[token].get(key)}
                 raise unsupported(f"{self.path}: added token {token!r}", stated)
         return {"added_tokens": True} if has and not is_gemma else {}
 
     def warn_of_added(self, vocabulary: Vocabulary, settings: TokenizerSettings) -> None:
         """Logs the added tokens that are neither special tokens of a vocabulary nor found whole."""
+        mask, takes_space = vocabulary.roles["mask"], vocabulary.form.mask_takes_space
+        stated: Any = {each["content"]: each for each in self._described}.get(mask, {})
+        if stated.get("lstrip", takes_space) != takes_space:
+            logging.warning(
+                "%s: a %s in a text %s the space before it here, in transformers the contrary.",
+                self.path,
+                mask,
+                "takes" if takes_space else "leaves",
+            )
         kept = {*vocabulary.roles.values(), *kept_tokens.of(settings)}
         if settings.get("added_tokens") or vocabulary.form is GEMMA:
             kept.update(vocabulary.added)

@@ -1,4 +1,4 @@
-"""The tokenizers of ALBERT, KoBERT, XLM-R and mmBERT as TensorFlow operations, by SentencePiece.
+"""The tokenizers of ALBERT, KoBERT, XLM-R and Gemma as TensorFlow operations, by SentencePiece.
 
 Ids equal those of google-research/albert (tokenization.py), and of KoBERT, whose steps are:
 
@@ -15,7 +15,7 @@ which is SentencePiece, too. transformers' differ in three rare cases: decompose
 which its library loses marks; U+0085; and words with several segmentations of the same probability,
 which differ in the order of pieces, such as "..." and ".".
 
-mmBERT's, which is Gemma's, has step 4 alone, and nothing is normalized: it is BPE over the whole
+Gemma's has step 4 alone, and nothing is normalized: it is BPE over the whole
 text, and a character without a piece becomes its bytes.
 """
 
@@ -137,6 +137,7 @@ class SentencePieceTokenizer(Tokenizer):
             self._removed, self._spaces = _removed_and_spaces(vocabulary)
         self.begins_word = np.array(list(begin))
         self.begins_word[list(self.special_ids)] = True
+        self.begins_word |= [token in vocabulary.added for token in tokens]
         divide = (lambda _, index: [index]) if self._as_is else _parts
         parts = [divide(vocabulary, index) for index in range(len(tokens))]
         # In functions, so that tf.Module does not track them.
@@ -215,14 +216,16 @@ class SentencePieceTokenizer(Tokenizer):
         return starts.with_flat_values(start), ends.with_flat_values(end)
 
     def tokenize_words(self, words: tf.Tensor | Sequence[str]) -> tf.RaggedTensor:
-        words = tf.convert_to_tensor(words, tf.string)
-        return self.tokenize(tf.strings.join([self._before_words, words]))
+        return self.tokenize(self._with_space(words))
 
     def tokenize_words_with_offsets(self, words: tf.Tensor | Sequence[str]) -> IdsWithOffsets:
-        words = tf.convert_to_tensor(words, tf.string)
-        ids, *places = self.tokenize_with_offsets(tf.strings.join([self._before_words, words]))
+        ids, *places = self.tokenize_with_offsets(self._with_space(words))
         starts, ends = (tf.maximum(each - len(self._before_words), 0) for each in places)
         return ids, starts, ends
+
+    def _with_space(self, words: tf.Tensor | Sequence[str]) -> tf.Tensor:
+        words = tf.convert_to_tensor(words, tf.string)
+        return tf.where(words == "", words, tf.strings.join([self._before_words, words]))
 
     def tokenize_by_word(self, texts: tf.Tensor | Sequence[str]) -> Pieces:
         """Splits texts into words as GPT-2 does, and each word into the pieces of its own."""
@@ -232,15 +235,16 @@ class SentencePieceTokenizer(Tokenizer):
         rows = tf.gather(words.texts, kept)
         origin = tf.gather(words.text_starts, rows)
         first = tf.gather(words.bounds, kept) - origin
-        if not self._before_words:
-            first += tf.cast(tf.gather(words.takes_space, kept), tf.int64)
+        visible = first + tf.cast(tf.gather(words.takes_space, kept), tf.int64)
+        first = first if self._before_words else visible
         last = tf.gather(words.bounds, kept + 1) - origin
         ids, starts, ends = self.tokenize_with_offsets(byte_ranges.cut(texts, rows, first, last))
         word = ids.value_rowids()
         begins = tf.range(tf.size(word, tf.int64)) == tf.gather(ids.row_starts(), word)
-        shift = tf.gather(first, word)
+        shift, lowest = tf.gather(first, word), tf.gather(visible, word)
         splits = tf.gather(ids.row_splits, tf.searchsorted(kept, words.splits))
-        places = (starts.flat_values + shift, ends.flat_values + shift)
+        # A piece that is only the space has an empty range at the word.
+        places = (tf.maximum(each.flat_values + shift, lowest) for each in (starts, ends))
         return Pieces(*byte_ranges.ragged(splits, ids.flat_values, *places, begins))
 
     def plain_ids(self, text: str) -> list[int] | None:

@@ -2,7 +2,7 @@
 
 fairseq put tokens of its own before the pieces, and <mask> after them. KoBERT's ids are the lines
 of its vocab.txt. Here the pieces of a model are put into the order of the ids, which changes no
-segmentation. Of Gemma's tokenizer, which mmBERT has, only the merges are published.
+segmentation. Of tokenizers of Gemma's form, the merges are read.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -112,16 +112,19 @@ def of_merges(
         raise InputError(f"{place}: the vocabulary lacks {min(missing)}.")
     whole = {token for token in added if SPACE not in token}
     scores = {token: 0.0 for token in tokens if len(token) == 1 and token not in whole}
-    known, last = set(tokens), ""
+    known, of_bytes, last = set(tokens), set(_BYTES), ""
     for left, right in merges:
         piece = left + right
         where = f"{place}: merge {left} {right}"
+        if piece in whole:
+            continue  # it is found before anything is merged
         if unknown := {left, right, piece} - known:
             raise InputError(f"{where}: the vocabulary lacks {min(unknown)!r}.")
-        if piece in scores and piece != last and piece not in whole:
+        if {left, right} & of_bytes:
+            raise InputError(f"{where}: tokens of bytes are not merged here.")
+        if piece in scores and piece != last:
             raise InputError(f"{where}: does not follow the other merges that make {piece!r}.")
-        if piece not in whole:
-            last, scores[piece] = piece, scores.get(piece, -float(len(scores)))
+        last, scores[piece] = piece, scores.get(piece, -float(len(scores)))
     pairs = set(merges)
     for piece in scores:
         for left, right in _halves(piece):

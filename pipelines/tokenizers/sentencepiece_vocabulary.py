@@ -1,4 +1,4 @@
-"""SentencePiece vocabularies (Kudo and Richardson 2018), as in ALBERT, XLM-R, KoBERT and mmBERT."""
+"""SentencePiece vocabularies (Kudo and Richardson 2018), as in ALBERT, XLM-R, KoBERT and Gemma."""
 
 import collections
 import dataclasses
@@ -121,7 +121,7 @@ class SentencePieceVocabulary(CasedVocabulary):
 
     @property
     def takes_text_as_is(self) -> bool:
-        """Whether SentencePiece normalizes texts alone, as in XLM-R, CamemBERT and mmBERT."""
+        """Whether SentencePiece normalizes texts alone, as in XLM-R, CamemBERT and Gemma."""
         return self.form in (ROBERTA, GEMMA)
 
     @functools.cached_property
@@ -132,8 +132,8 @@ class SentencePieceVocabulary(CasedVocabulary):
         chosen = [name for name in self.usual if settings.get(name)]
         if self.takes_text_as_is and chosen:
             raise InputError(
-                f"{place}: the vocabulary is of the kind of XLM-R's, which changes no text before "
-                f"SentencePiece; use --{chosen[0]}=false."
+                f"{place}: the vocabulary is like {self.form.model}'s, which changes no text "
+                f"before SentencePiece; use --{chosen[0]}=false."
             )
         super().check_settings(settings, place)
 

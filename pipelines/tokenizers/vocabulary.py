@@ -42,7 +42,7 @@ ROBERTA = SequenceForm(
     "RoBERTa", _roles("<pad> <unk> <s> </s> <mask>"), 2, typed=False, mask_takes_space=True
 )
 MODERNBERT = SequenceForm("ModernBERT", BERT.roles, typed=False, mask_takes_space=True)
-GEMMA = SequenceForm(  # of mmBERT
+GEMMA = SequenceForm(
     "Gemma", _roles("<pad> <unk> <bos> <eos> <mask>"), typed=False, mask_takes_space=True
 )
 _END_OF_TEXT = dict.fromkeys(BERT.roles, "<|endoftext|>")  # the only special token, between texts

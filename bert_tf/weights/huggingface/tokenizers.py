@@ -10,7 +10,7 @@ from bert_tf.models.config import BertConfig
 from bert_tf.weights.bundle import Bundle
 from pipelines.common import files, json_files
 from pipelines.common.errors import InputError
-from pipelines.tokenizers import bpe_vocabulary, kept_tokens, sentencepiece_numbering
+from pipelines.tokenizers import bpe_vocabulary, kept_tokens, registry, sentencepiece_numbering
 from pipelines.tokenizers.bpe_vocabulary import ByteBPEVocabulary
 from pipelines.tokenizers.hugging_face import CONFIG, FAST, TokenizerFiles
 from pipelines.tokenizers.hugging_face_rules import (
@@ -38,7 +38,7 @@ from pipelines.tokenizers.wordpiece_vocabulary import (
     WordPieceVocabulary,
 )
 
-_PREFIX = "add_prefix_space"
+_ADD_PREFIX_SPACE = "add_prefix_space"
 # Of XLM-R and CamemBERT; in spite of its name, a unigram model.
 _FAIRSEQ = "sentencepiece.bpe.model"
 _KOBERT = "tokenizer_78b3253a26.model"  # beside a vocab.txt with the ids of its pieces
@@ -80,6 +80,10 @@ def read(
     theirs.check_class(*(key for key in ALGORITHMS if key.split(" ")[0] == kind))
     readers: dict[str, Callable[[TokenizerFiles, int], Vocabulary | None]]
     readers = {"wordpiece": _read_wordpiece, "sentencepiece": _read_sentencepiece}
+    others = (file for each in registry.KINDS.values() for file in each.vocabulary.files)
+    other = next((f for f in (*others, _FAIRSEQ) if files.gfile.exists(f"{path}/{f}")), None)
+    if is_gemma and other:
+        raise InputError(f"{path}: {FAST} has a vocabulary of its own; remove {other}.")
     reader = _read_gemma if is_gemma else readers.get(kind, _read_bpe)
     vocabulary = reader(theirs, config.vocab_size)
     if vocabulary is None:
@@ -114,7 +118,7 @@ def write(model: Bundle, folder: str) -> None:
     elif vocabulary.kind == "byte_bpe":
         framed = settings.get("framed", vocabulary.form.framed)
         kind = "RobertaTokenizer" if framed else "GPT2Tokenizer"
-        found = {"tokenizer_class": kind, _PREFIX: settings[_PREFIX]}
+        found = {"tokenizer_class": kind, _ADD_PREFIX_SPACE: settings[_ADD_PREFIX_SPACE]}
         roles = _ROLES_OF_TEXTS if framed else _GPT2_ROLES
         tokens = {name: vocabulary.roles[role] for name, role in roles.items()}
         if framed:
@@ -196,7 +200,7 @@ def _write_fast(vocabulary: Vocabulary, settings: TokenizerSettings, path: str) 
         made = tokenizers.Tokenizer(tokenizers.models.BPE(ids, list(vocabulary.merges)))
         if settings.get("nfc"):
             made.normalizer = tokenizers.normalizers.NFC()
-        space = bool(settings[_PREFIX])
+        space = bool(settings[_ADD_PREFIX_SPACE])
         made.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=space)
         made.decoder = tokenizers.decoders.ByteLevel()
     elif isinstance(vocabulary, SentencePieceVocabulary):

@@ -1,4 +1,4 @@
-"""mmBERT's tokenizer, which is Gemma's, in Hugging Face folders, against the library's."""
+"""Tokenizers of Gemma's form in Hugging Face folders, against the library's."""
 
 import dataclasses
 import functools
@@ -85,6 +85,7 @@ def test_ids_and_offsets_are_the_librarys(tmp_path, caplog):
     rows = zip(pairs["input_word_ids"].numpy().tolist(), theirs, strict=True)
     assert all(row[: len(each.ids)] == each.ids for row, each in rows)
     assert not pairs["input_type_ids"].numpy().any()
+    assert tokenizer.begins_word[vocabulary.tokens.index("\n")]
     # Special tokens never come from text; tokens that a text has whole do.
     ids = tokenizer.tokenize(["<mask><eos><table>"]).to_list()[0]
     assert not {1, 4} & set(ids) and vocabulary.tokens[ids[-1]] == "<table>"
@@ -99,10 +100,31 @@ def test_words_of_a_list_have_the_space_before_them(tmp_path):
     assert ids == [_library().encode(f" {word}", add_special_tokens=False).ids for word in words]
     for word, first, last in zip(words, starts, ends, strict=True):
         assert first[0] == 0 and last[-1] == len(word.encode())
-    by_word = tokenizer.tokenize_by_word(["The quick  Größe"])
+    assert tokenizer.tokenize_words(["", "a"]).row_lengths().numpy().tolist()[0] == 0
+    by_word = tokenizer.tokenize_by_word(["The quick  日本 Größe"])
     begins = np.array(by_word.begins.to_list()[0])
     places = np.array([by_word.starts.to_list()[0], by_word.ends.to_list()[0]])
-    assert places[0, begins].tolist() == [0, 4, 11] and places[1, -1] == 18
+    assert places[0, begins].tolist() == [0, 4, 11, 18] and places[1, -1] == 25
+
+
+def test_another_vocabulary_in_the_folder_is_refused(tmp_path):
+    write_folder(tmp_path)
+    (tmp_path / "vocab.json").write_text("{}")
+    with pytest.raises(InputError, match=r"has a vocabulary of its own; remove vocab\.json"):
+        read(tmp_path)
+
+
+def test_a_mask_that_leaves_the_space_is_reported(tmp_path, caplog):
+    values = json.loads(_library().to_str())
+    next(each for each in values["added_tokens"] if each["content"] == "<mask>")["lstrip"] = False
+    write_folder(tmp_path, values)
+    read(tmp_path)
+    assert "a <mask> in a text takes the space before it here" in caplog.text
+
+
+def _renamed(values, token, name):
+    values["model"]["vocab"][name] = values["model"]["vocab"].pop(token)
+    next(each for each in values["added_tokens"] if each["content"] == token)["content"] = name
 
 
 def _of_two(values):
@@ -117,8 +139,14 @@ def _of_two(values):
         (lambda v: v["model"]["merges"].pop(-1), "lacks the merge"),
         (lambda v: v["model"]["merges"].append(v["model"]["merges"].pop(_of_two(v))), "not follow"),
         (lambda v: v["model"]["merges"].append(["<bos>", "<eos>"]), "lacks '<bos><eos>'"),
-        (lambda v: v["model"]["vocab"].pop("<0xFF>") and v["model"]["vocab"].update({"?!?!": 1}),
-         "id"),
+        (lambda v: v["model"]["vocab"].update({"?!?!": v["model"]["vocab"].pop("<0xFF>")}),
+         "lacks <0xFF>"),
+        (lambda v: v["model"]["merges"].append(["<0xEC>", "<0xA1>"]) or
+         v["model"]["vocab"].update({"<0xEC><0xA1>": len(v["model"]["vocab"])}), "not merged here"),
+        (lambda v: v["added_tokens"][-1].update(normalized=True), "added token '▁▁' with normalized"),
+        (lambda v: _renamed(v, "[@BOS@]", "New York"), "'New York' with content 'New York'"),
+        (lambda v: v.update(pre_tokenizer={"type": "Metaspace", "replacement": "▁",
+         "prepend_scheme": "always", "split": True}), "pre_tokenizer Metaspace"),
         (lambda v: v["model"].update(byte_fallback=False), "letters that stand for bytes"),
         (lambda v: v["normalizer"].update(content="_"), "normalizer Replace with content '_'"),
         (lambda v: v["pre_tokenizer"].update(pattern={"String": "▁"}), "pre_tokenizer Split with"),
@@ -140,7 +168,7 @@ def test_what_is_not_followed_is_refused(change, message, tmp_path):
 
 
 def _model(**changes):
-    """A model of mmBERT's form, with its vocabulary."""
+    """A ModernBERT with such a vocabulary."""
     folder = changes.pop("folder")
     write_folder(folder)
     vocabulary, _ = read(folder)
