@@ -138,11 +138,11 @@ def library_fairseq(model, special=FAIRSEQ["XLMRobertaTokenizer"], splits=True):
     return made
 
 
-def library_gemma(size=700, sentences=SENTENCES, runs=8):
+def library_gemma(size=700, sentences=SENTENCES, runs=8, words=False):
     """A tokenizer of the form of Gemma's in the library, whose merges SentencePiece learned.
 
     Its order of merges, by the pieces they make, is that of the published file; of "<0x09>" the
-    file has the tab.
+    file has the tab. mmBERT's form cuts `words`.
     """
     whole = [*("\n" * n for n in range(1, runs)), "<table>", "</s>", "<s>", "[@BOS@]"]
     spaces = ["▁" * n for n in range(2, runs)]
@@ -168,6 +168,8 @@ def library_gemma(size=700, sentences=SENTENCES, runs=8):
     )
     made.normalizer = normalizers.Replace(" ", "▁")
     made.pre_tokenizer = pre_tokenizers.Split(" ", "merged_with_previous")
+    if words:
+        made.pre_tokenizer = pre_tokenizers.Metaspace()
     made.decoder = decoders.Sequence(
         [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()]
     )

@@ -8,9 +8,8 @@ import base64
 import contextlib
 import functools
 import itertools
-import math
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any, TypedDict
 
 from absl import logging
@@ -175,6 +174,11 @@ class TokenizerFiles:
             return base64.b64decode(table, validate=True)
         place = f"{self.path}/{FAST}"
         raise InputError(f"{place}: normalizer has no Precompiled with a table of characters.")
+
+    @property
+    def cuts_words(self) -> bool:
+        """Whether texts are cut before each space, which they also begin with."""
+        return any(step["type"] == "Metaspace" for step in self._steps("pre_tokenizer"))
 
     @functools.cached_property
     def added(self) -> dict[str, int]:
@@ -351,7 +355,7 @@ class TokenizerFiles:
         """Raises InputError if tokenizer.json has other tokens or merges than the vocabulary."""
         place, kind = f"{self.path}/{FAST}", rules_of(vocabulary)
         if isinstance(vocabulary, SentencePieceVocabulary) and vocabulary.form is not GEMMA:
-            theirs = _numbered(self.scores(kind), vocabulary)
+            theirs = vocabulary.numbered(self.scores(kind))
             if self.characters() not in vocabulary.model:
                 raise InputError(f"{place}: normalizer Precompiled is not that of the model.")
         else:
@@ -390,16 +394,3 @@ class TokenizerFiles:
         if has_no_types or typed == form.typed:
             return {"framed": True} if is_bytes else {}
         return {"typed": typed}
-
-
-def _numbered(
-    pieces: Sequence[tuple[str, float]], vocabulary: SentencePieceVocabulary
-) -> dict[str, int]:
-    """The ids of pieces; -1 if the score is another. transformers lowers ALBERT's of "1,"."""
-    found = {}
-    for number, (piece, score) in enumerate(pieces):
-        own = vocabulary.processor.get_score(number) if number < len(vocabulary) else math.nan
-        is_divided = piece[-1:] == "," and piece[-2:-1].isdigit()
-        lowered = own - 100 * (is_divided and not vocabulary.takes_text_as_is)
-        found[piece] = number if min(abs(score - own), abs(score - lowered)) < 1e-3 else -1
-    return found

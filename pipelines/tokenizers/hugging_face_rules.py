@@ -187,10 +187,13 @@ ALGORITHMS["sentencepiece of Gemma"] = Algorithm(
         "normalizer": Steps(
             (("Replace",),), {"Replace": {"pattern": ({"String": " "},), "content": ("▁",)}}
         ),
-        # It finds nothing, as spaces have become "▁".
+        # Split finds nothing, as spaces have become "▁". mmBERT has Metaspace.
         "pre_tokenizer": Steps(
-            ((), ("Split",)),
-            {"Split": {"pattern": ({"String": " "},), "behavior": ANY, "invert": (False,)}},
+            ((), ("Split",), ("Metaspace",)),
+            {
+                "Split": {"pattern": ({"String": " "},), "behavior": ANY, "invert": (False,)},
+                "Metaspace": {**_SPACED_WORDS["Metaspace"], "split": (True,)},
+            },
         ),
     },
     roles=TEXT_ROLES,

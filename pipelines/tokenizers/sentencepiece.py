@@ -15,8 +15,9 @@ which is SentencePiece, too. transformers' differ in three rare cases: decompose
 which its library loses marks; U+0085; and words with several segmentations of the same probability,
 which differ in the order of pieces, such as "..." and ".".
 
-Gemma's has step 4 alone, and nothing is normalized: it is BPE over the whole
-text, and a character without a piece becomes its bytes.
+Gemma's has step 4 alone, and nothing is normalized: it is BPE over the whole text, and a character
+without a piece becomes its bytes. mmBERT's cuts the text before each space, and begins it, and what
+follows an added token, with one.
 """
 
 import functools
@@ -31,7 +32,7 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_text as tf_text
 
-from pipelines.tokenizers import byte_bpe_words, byte_ranges, unicode_tables
+from pipelines.tokenizers import byte_bpe_words, byte_ranges, kept_tokens, unicode_tables
 from pipelines.tokenizers.base import IdsWithOffsets, Pieces, Tokenizer
 from pipelines.tokenizers.sentencepiece_vocabulary import SPACE, SentencePieceVocabulary
 from pipelines.tokenizers.unicode_tables import character_class
@@ -127,7 +128,12 @@ class SentencePieceTokenizer(Tokenizer):
         super().__init__(vocabulary, **settings)
         lower_case, strip_accents = (bool(self.all_settings[name]) for name in vocabulary.usual)
         self._as_is = vocabulary.takes_text_as_is
-        self._before_words = " " if vocabulary.form is GEMMA else ""  # others add it themselves
+        self._is_gemma, self._cuts_words = vocabulary.form is GEMMA, vocabulary.cuts_words
+        # Others add it themselves.
+        self._before_words = " " if self._is_gemma and not self._cuts_words else ""
+        added = set(vocabulary.added)
+        kept = {token: index for index, token in enumerate(vocabulary.tokens) if token in added}
+        self._kept = kept_tokens.KeptTokens(kept if self._cuts_words else {})
         self._normalize = PieceNormalizer(lower_case, strip_accents)
         self._pieces = tf_text.SentencepieceTokenizer(vocabulary.model, out_type=tf.int32)
         tokens = vocabulary.tokens
@@ -137,7 +143,7 @@ class SentencePieceTokenizer(Tokenizer):
             self._removed, self._spaces = _removed_and_spaces(vocabulary)
         self.begins_word = np.array(list(begin))
         self.begins_word[list(self.special_ids)] = True
-        self.begins_word |= [token in vocabulary.added for token in tokens]
+        self.begins_word |= [token in added for token in tokens]
         divide = (lambda _, index: [index]) if self._as_is else _parts
         parts = [divide(vocabulary, index) for index in range(len(tokens))]
         # In functions, so that tf.Module does not track them.
@@ -151,10 +157,22 @@ class SentencePieceTokenizer(Tokenizer):
         self._behind = np.array(behind, np.int64)
 
     def _normalized(self, texts: tf.Tensor | Sequence[str]) -> tf.Tensor:
-        return tf.convert_to_tensor(texts, tf.string) if self._as_is else self._normalize(texts)
+        if not self._as_is:
+            return self._normalize(texts)
+        texts = tf.convert_to_tensor(texts, tf.string)
+        return tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8") if self._kept else texts
+
+    def _spaced(self, texts: tf.Tensor) -> tf.Tensor:
+        """Texts that begin with a space, unless SentencePiece adds it, or none is added."""
+        if not self._cuts_words:
+            return texts
+        begins = tf.strings.regex_full_match(texts, f"(?s)([ {SPACE}].*)?")
+        return tf.where(begins, texts, tf.strings.join([" ", texts]))
 
     def tokenize(self, texts: tf.Tensor | Sequence[str]) -> tf.RaggedTensor:
-        pieces = self._pieces.tokenize(self._normalized(texts))
+        (pieces,) = self._kept.split(
+            self._normalized(texts), lambda parts: (self._pieces.tokenize(self._spaced(parts)),)
+        )
         pieces = pieces.with_flat_values(tf.ensure_shape(pieces.flat_values, [None]))
         any_parts = tf.reduce_any(tf.gather(tf.constant(self._has_parts), pieces.flat_values))
         return tf.cond(any_parts, lambda: self._divide(pieces)[0], lambda: pieces)
@@ -176,13 +194,17 @@ class SentencePieceTokenizer(Tokenizer):
         """
         texts = tf.convert_to_tensor(texts, tf.string)
         normalized = self._normalized(texts)
-        found = self._pieces.tokenize_with_offsets(normalized)
-        pieces, starts, ends = (
-            each.with_flat_values(tf.ensure_shape(tf.cast(each.flat_values, kind), [None]))
-            for each, kind in zip(found, (tf.int32, tf.int64, tf.int64), strict=True)
-        )
+        pieces, starts, ends = self._kept.split(normalized, self._places)
         if self._as_is:
-            return pieces, *self._visible(texts, starts, ends)
+            places = self._visible(normalized, starts, ends)
+            if not self._kept:
+                return pieces, *places
+            limits = tf.gather(tf.strings.length(texts), pieces.value_rowids())  # if not UTF-8
+            starts, ends = (
+                each.with_flat_values(tf.minimum(each.flat_values, tf.cast(limits, tf.int64)))
+                for each in places
+            )
+            return pieces, starts, ends
         ids, places = self._divide(pieces)
         piece, place = places.value_rowids(), tf.range(tf.size(places.flat_values, tf.int64))
         is_first = place == tf.gather(places.row_starts(), piece)
@@ -195,6 +217,24 @@ class SentencePieceTokenizer(Tokenizer):
         starts, ends = ids.with_flat_values(start), ids.with_flat_values(end)
         return ids, *self._normalize.original_offsets(texts, starts, ends)
 
+    def _places(self, texts: tf.Tensor) -> IdsWithOffsets:
+        """The pieces of SentencePiece, with their ranges in the texts."""
+        spaced = self._spaced(texts)
+        found = self._pieces.tokenize_with_offsets(spaced)
+        pieces, starts, ends = (
+            each.with_flat_values(tf.ensure_shape(tf.cast(each.flat_values, kind), [None]))
+            for each, kind in zip(found, (tf.int32, tf.int64, tf.int64), strict=True)
+        )
+        if not self._cuts_words:
+            return pieces, starts, ends
+        added = tf.strings.length(spaced) - tf.strings.length(texts)
+        shift = tf.gather(tf.cast(added, tf.int64), pieces.value_rowids())
+        starts, ends = (
+            each.with_flat_values(tf.maximum(each.flat_values - shift, 0))
+            for each in (starts, ends)
+        )
+        return pieces, starts, ends
+
     def _visible(
         self, texts: tf.Tensor, starts: tf.RaggedTensor, ends: tf.RaggedTensor
     ) -> tuple[tf.RaggedTensor, tf.RaggedTensor]:
@@ -206,7 +246,7 @@ class SentencePieceTokenizer(Tokenizer):
         rows, start, end = starts.value_rowids(), starts.flat_values, ends.flat_values
         found = byte_ranges.cut(texts, rows, start, end)
         found = tf.strings.regex_replace(found, f"^[{self._spaces}{self._removed}]+", "")
-        if self._before_words:  # nothing but spaces, which the text itself has
+        if self._is_gemma:  # nothing but spaces, which the text itself has
             found = tf.where(found == "", byte_ranges.cut(texts, rows, start, end), found)
         start = end - size(found)
         end = start + size(tf.strings.regex_replace(found, f"[{self._removed}]+$", ""))
@@ -248,9 +288,16 @@ class SentencePieceTokenizer(Tokenizer):
         return Pieces(*byte_ranges.ragged(splits, ids.flat_values, *places, begins))
 
     def plain_ids(self, text: str) -> list[int] | None:
-        """Returns the ids of `tokenize` without TensorFlow, or None if the text is not ASCII."""
+        """Returns the ids of `tokenize` without TensorFlow, or None.
+
+        None: the text is not ASCII, or has an added token after which a space is added.
+        """
         if not _PLAIN.fullmatch(text):
             return None
+        if self._cuts_words:
+            if self._kept and self._kept.are_in(text):
+                return None
+            text = text if text[:1] in ("", " ") else f" {text}"
         text = text if self._as_is else " ".join(text.split())
         vocabulary = self.vocabulary
         assert isinstance(vocabulary, SentencePieceVocabulary)

@@ -91,7 +91,11 @@ def of_scores(pieces: Sequence[tuple[str, float]], characters: bytes) -> bytes:
 
 
 def of_merges(
-    tokens: Sequence[str], merges: Sequence[Merge], added: Collection[str], place: str
+    tokens: Sequence[str],
+    merges: Sequence[Merge],
+    added: Collection[str],
+    cuts_words: bool,
+    place: str,
 ) -> bytes:
     """Returns a model that makes of a text what the merges of Gemma's tokenizer make of it.
 
@@ -103,6 +107,8 @@ def of_merges(
       merges: pairs of pieces, in the order of ranks.
       added: tokens that a text has whole. Those with a "▁" are found in no usual text, as its
         spaces become "▁" later; they are pieces like others.
+      cuts_words: whether texts are cut before every "▁", as by mmBERT, so that no piece has one
+        within it.
       place: the file, for errors.
 
     Raises:
@@ -116,8 +122,8 @@ def of_merges(
     for left, right in merges:
         piece = left + right
         where = f"{place}: merge {left} {right}"
-        if piece in whole:
-            continue  # it is found before anything is merged
+        if piece in whole or (cuts_words and SPACE in piece[1:]):
+            continue  # it is found before anything is merged, or never
         if unknown := {left, right, piece} - known:
             raise InputError(f"{where}: the vocabulary lacks {min(unknown)!r}.")
         if {left, right} & of_bytes:
@@ -132,6 +138,7 @@ def of_merges(
                 raise InputError(f"{place}: lacks the merge {left} {right}.")
     made = _parse(bpe_merging.model(tokens, scores, GEMMA.roles["unknown"]), place)
     made.trainer_spec.byte_fallback = made.normalizer_spec.escape_whitespaces = True
+    made.trainer_spec.split_by_whitespace = cuts_words  # which SentencePiece reads in training only
     kinds = dict.fromkeys(whole - set(GEMMA.roles.values()), _KINDS.USER_DEFINED)
     kinds |= dict.fromkeys(_BYTES, _KINDS.BYTE)
     for found in made.pieces:
@@ -149,6 +156,11 @@ def merges_of(model: bytes) -> list[Merge]:
         for left, right in _halves(piece.piece)
         if left in known and right in known
     ]
+
+
+def cuts_words(model: bytes) -> bool:
+    """Returns what `of_merges` was given."""
+    return _parse(model, "").trainer_spec.split_by_whitespace
 
 
 def added(model: bytes) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ import collections
 import dataclasses
 import functools
 import io
+import math
 import re
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, Self
@@ -128,6 +129,24 @@ class SentencePieceVocabulary(CasedVocabulary):
     def added(self) -> tuple[str, ...]:
         return sentencepiece_numbering.added(self.model) if self.form is GEMMA else ()
 
+    @functools.cached_property
+    def cuts_words(self) -> bool:
+        """Whether a text is cut before each space, and begins with one, as in mmBERT."""
+        return self.form is GEMMA and sentencepiece_numbering.cuts_words(self.model)
+
+    def numbered(self, pieces: Sequence[tuple[str, float]]) -> dict[str, int]:
+        """The ids of pieces with scores; -1 if the score here is another.
+
+        That of ALBERT's pieces such as "1," is lower in transformers.
+        """
+        found = {}
+        for number, (piece, score) in enumerate(pieces):
+            own = self.processor.get_score(number) if number < len(self) else math.nan
+            is_divided = piece[-1:] == "," and piece[-2:-1].isdigit()
+            lowered = own - 100 * (is_divided and not self.takes_text_as_is)
+            found[piece] = number if min(abs(score - own), abs(score - lowered)) < 1e-3 else -1
+        return found
+
     def check_settings(self, settings: ChosenSettings, place: str) -> None:
         chosen = [name for name in self.usual if settings.get(name)]
         if self.takes_text_as_is and chosen:
@@ -138,8 +157,9 @@ class SentencePieceVocabulary(CasedVocabulary):
         super().check_settings(settings, place)
 
     def text(self, pieces: Sequence[str]) -> str:
-        if self.form is GEMMA:  # whose texts begin without a space, and have bytes
-            return b"".join(map(self.bytes_of, pieces)).decode(errors="replace")
+        if self.form is GEMMA:  # which has bytes
+            found = b"".join(map(self.bytes_of, pieces)).decode(errors="replace")
+            return found.removeprefix(" ") if self.cuts_words else found
         return "".join(pieces).replace(SPACE, " ").removeprefix(" ")
 
     def bytes_of(self, token: str) -> bytes:

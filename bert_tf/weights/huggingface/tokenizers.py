@@ -211,6 +211,8 @@ def _write_fast(vocabulary: Vocabulary, settings: TokenizerSettings, path: str) 
         )
         made = tokenizers.Tokenizer(bpe)
         made.normalizer = tokenizers.normalizers.Replace(" ", SPACE)
+        if vocabulary.cuts_words:
+            made.pre_tokenizer = tokenizers.pre_tokenizers.Metaspace()
         decoders = tokenizers.decoders
         steps = [decoders.Replace(SPACE, " "), decoders.ByteFallback(), decoders.Fuse()]
         made.decoder = decoders.Sequence(steps)
@@ -301,7 +303,9 @@ def _read_bpe(theirs: TokenizerFiles, vocab_size: int) -> Vocabulary | None:
 def _read_gemma(theirs: TokenizerFiles, vocab_size: int) -> SentencePieceVocabulary:
     name, kind = f"{theirs.path}/{FAST}", "sentencepiece of Gemma"
     tokens = _with_added(theirs.ids(kind), name, theirs, vocab_size)
-    found = sentencepiece_numbering.of_merges(tokens, theirs.merges(kind), theirs.added, name)
+    found = sentencepiece_numbering.of_merges(
+        tokens, theirs.merges(kind), theirs.added, theirs.cuts_words, name
+    )
     return SentencePieceVocabulary(found, name)
 
 

@@ -40,9 +40,9 @@ TEXTS = [
 _library = functools.cache(library_gemma)
 
 
-def write_folder(folder, values=None):
+def write_folder(folder, values=None, words=False):
     folder.mkdir(exist_ok=True)
-    values = values or json.loads(_library().to_str())
+    values = values or json.loads(_library(words=words).to_str())
     (folder / "tokenizer.json").write_text(json.dumps(values))
     (folder / "tokenizer_config.json").write_text(json.dumps(CONFIG))
 
@@ -68,36 +68,42 @@ def differences(tokenizer, library, texts):
     assert ids == tokenizer.tokenize(tf.constant(texts)).to_list()
     plain = map(tokenizer.plain_ids, texts)
     assert all(found in (None, row) for found, row in zip(plain, ids, strict=True))
-    assert tokenizer.decode(ids) == [text.replace("▁", " ") for text in texts]
+    if not tokenizer.vocabulary.cuts_words:
+        assert tokenizer.decode(ids) == [text.replace("▁", " ") for text in texts]
     rows = zip(texts, ids, *places, strict=True)
     return [text for text, *found in rows if tuple(found) != expected(library, text)]
 
 
-def test_ids_and_offsets_are_the_librarys(tmp_path, caplog):
-    write_folder(tmp_path)
+@pytest.mark.parametrize("words", [False, True])
+def test_ids_and_offsets_are_the_librarys(words, tmp_path, caplog):
+    write_folder(tmp_path, words=words)
+    library = _library(words=words)
     vocabulary, settings = read(tmp_path)
     assert vocabulary.form.model == "Gemma" and "added tokens" not in caplog.text
     tokenizer = registry.make(vocabulary, settings)
     assert (tokenizer.pad_id, tokenizer.unknown_id, tokenizer.mask_id) == (0, 3, 4)
-    assert differences(tokenizer, _library(), TEXTS) == []
+    assert differences(tokenizer, library, TEXTS) == []
     pairs = tokenizer(["Hello", "déjà  vu"], ["world", "두"])
-    theirs = _library().encode_batch([("Hello", "world"), ("déjà  vu", "두")])
+    theirs = library.encode_batch([("Hello", "world"), ("déjà  vu", "두")])
     rows = zip(pairs["input_word_ids"].numpy().tolist(), theirs, strict=True)
     assert all(row[: len(each.ids)] == each.ids for row, each in rows)
     assert not pairs["input_type_ids"].numpy().any()
+    assert tokenizer.decode([library.encode("déjà vu  x").ids]) == ["déjà vu  x"]
     assert tokenizer.begins_word[vocabulary.tokens.index("\n")]
     # Special tokens never come from text; tokens that a text has whole do.
     ids = tokenizer.tokenize(["<mask><eos><table>"]).to_list()[0]
     assert not {1, 4} & set(ids) and vocabulary.tokens[ids[-1]] == "<table>"
 
 
-def test_words_of_a_list_have_the_space_before_them(tmp_path):
-    write_folder(tmp_path)
+@pytest.mark.parametrize("words", [False, True])
+def test_words_of_a_list_have_the_space_before_them(words, tmp_path):
+    write_folder(tmp_path, words=words)
+    library = _library(words=words)
     tokenizer = registry.make(*read(tmp_path))
     words = ["quick", "Größe", "한국어", "(of)"]
     ids, starts, ends = (each.to_list() for each in tokenizer.tokenize_words_with_offsets(words))
     assert ids == tokenizer.tokenize_words(words).to_list()
-    assert ids == [_library().encode(f" {word}", add_special_tokens=False).ids for word in words]
+    assert ids == [library.encode(f" {word}", add_special_tokens=False).ids for word in words]
     for word, first, last in zip(words, starts, ends, strict=True):
         assert first[0] == 0 and last[-1] == len(word.encode())
     assert tokenizer.tokenize_words(["", "a"]).row_lengths().numpy().tolist()[0] == 0
@@ -146,7 +152,9 @@ def _of_two(values):
         (lambda v: v["added_tokens"][-1].update(normalized=True), "added token '▁▁' with normalized"),
         (lambda v: _renamed(v, "[@BOS@]", "New York"), "'New York' with content 'New York'"),
         (lambda v: v.update(pre_tokenizer={"type": "Metaspace", "replacement": "▁",
-         "prepend_scheme": "always", "split": True}), "pre_tokenizer Metaspace"),
+         "prepend_scheme": "always", "split": False}), "pre_tokenizer Metaspace with split False"),
+        (lambda v: v.update(pre_tokenizer={"type": "Metaspace", "replacement": "▁",
+         "prepend_scheme": "first", "split": True}), "Metaspace with prepend_scheme 'first'"),
         (lambda v: v["model"].update(byte_fallback=False), "letters that stand for bytes"),
         (lambda v: v["normalizer"].update(content="_"), "normalizer Replace with content '_'"),
         (lambda v: v["pre_tokenizer"].update(pattern={"String": "▁"}), "pre_tokenizer Split with"),
@@ -167,10 +175,9 @@ def test_what_is_not_followed_is_refused(change, message, tmp_path):
         read(tmp_path)
 
 
-def _model(**changes):
+def _model(folder, words=False, **changes):
     """A ModernBERT with such a vocabulary."""
-    folder = changes.pop("folder")
-    write_folder(folder)
+    write_folder(folder, words=words)
     vocabulary, _ = read(folder)
     config = BertConfig.named(
         "modernbert-debug", vocab_size=len(vocabulary), hidden_size=16, num_attention_heads=2,
@@ -180,31 +187,33 @@ def _model(**changes):
     return dataclasses.replace(made, vocabulary=vocabulary)
 
 
-def test_models_are_written_as_they_were_read(tmp_path):
-    made = _model(folder=tmp_path / "from")
+@pytest.mark.parametrize("words", [False, True])
+def test_models_are_written_as_they_were_read(words, tmp_path):
+    made, library = _model(tmp_path / "from", words), _library(words=words)
     weights.write(made, f"{tmp_path}/hf", Format.HUGGINGFACE)
     written = tokenizers.Tokenizer.from_file(f"{tmp_path}/hf/tokenizer.json")
     for text in [*TEXTS, "x <mask> <table>"]:
         for pair in ((text,), (text, "Hello")):
-            assert written.encode(*pair).ids == _library().encode(*pair).ids
+            assert written.encode(*pair).ids == library.encode(*pair).ids
     found = weights.read(f"{tmp_path}/hf")
     assert (found.config, found.vocabulary) == (made.config, made.vocabulary)
     assert_same_weights(found.weights, made.weights)
     weights.write(found, f"{tmp_path}/ours", Format.BERT_TF)
     again = weights.read(f"{tmp_path}/ours")
     assert again.vocabulary == made.vocabulary
-    assert differences(again.tokenizer(), _library(), TEXTS) == []
+    assert differences(again.tokenizer(), library, TEXTS) == []
 
 
 @pytest.mark.more
-def test_exports_take_raw_texts(tmp_path):
+@pytest.mark.parametrize("words", [False, True])
+def test_exports_take_raw_texts(words, tmp_path):
     """The graph, and what runs without it, give the pieces of a text their places in it."""
-    made = _model(folder=tmp_path / "from", shape="span", units=2, name="qa")
+    made = _model(tmp_path / "from", words, shape="span", units=2, name="qa")
     described = dataclasses.replace(tasks.make("squad1", "qa"), max_seq_length=64, stride=20)
     made = dataclasses.replace(made, tasks=(described.describe(),))
     weights.write(made, f"{tmp_path}/model", Format.BERT_TF)
     saved_model.export(sources.find([f"qa={tmp_path}/model"]), f"{tmp_path}/export")
-    texts = np.array([text.encode() for text in TEXTS if text.strip()], object)
+    texts = np.array([text.encode() for text in TEXTS if text.strip()] + [b"a\xffb\nc"], object)
     inputs = {"question": np.array([b"Who?"] * len(texts), object), "context": texts}
     found = SavedModelSession(f"{tmp_path}/export/1").run("qa", inputs)
     answers = Predictor(f"{tmp_path}/export/1")("qa", **inputs)["answer"]
@@ -213,16 +222,18 @@ def test_exports_take_raw_texts(tmp_path):
         texts, found["n_best_start"], found["n_best_end"], found["n_best_answer"], strict=True
     ):
         rows = zip(*place, answer, strict=True)
-        assert all(text[start:end] == part and part.decode() for start, end, part in rows if part)
+        assert all(text[start:end] == part for start, end, part in rows if part)
+        assert b"\xff" in text or all(part.decode() for part in answer if part)
 
 
 @pytest.mark.slow
-def test_a_vocabulary_of_many_languages_on_every_code_point_and_real_text(tmp_path):
+@pytest.mark.parametrize("words", [False, True])
+def test_a_vocabulary_of_many_languages_on_every_code_point_and_real_text(words, tmp_path):
     lines = []
     for path in sorted(data_of("corpora/multi_xquad_contexts").glob("*.txt")):
         lines += path.read_text(encoding="utf-8").split("\n")
     indented = ["def f(x):\n\n\tif x:\n\t\treturn        x", "a  b   c    d     e"] * 50
-    library = library_gemma(12_000, [*filter(None, lines), *indented], runs=32)
+    library = library_gemma(12_000, [*filter(None, lines), *indented], runs=32, words=words)
     write_folder(tmp_path, json.loads(library.to_str()))
     tokenizer = registry.make(*read(tmp_path, library.get_vocab_size()))
     rng = random.Random(0)

@@ -120,6 +120,7 @@ KINDS = {
     "gpt2": ("byte_bpe", _gpt2),
     "modernbert": ("byte_bpe", lambda: library_modernbert(spaces=3)),
     "gemma": ("byte_bpe", library_gemma),  # the kind that is read unless files show another one
+    "mmbert": ("byte_bpe", lambda: library_gemma(words=True)),
     "gpt": ("bpe", _gpt),
     "albert": ("sentencepiece", _albert),
     "xlm-r": ("sentencepiece", lambda: library_fairseq(_fairseq())),
@@ -143,6 +144,7 @@ FOLLOWED = {
         ("special", False), ("normalized", True),
     },
     "gemma": {("pre_tokenizer", None), ("normalized", True), ("special", True)},
+    "mmbert": {("pre_tokenizer", None), ("special", True)},
     "gpt": {("lowercase", False), ("strip_accents", False)},
     "mpnet": {("clean_text", False), ("strip_accents", True), ("max_input_chars_per_word", 7)},
     "xlm-r": {("normalizer", "single spaces")},
