@@ -16,9 +16,9 @@ from pipelines.common.errors import InputError
 from pipelines.common.machine import cores
 
 # The engines of each precision; the first installed one counts. TensorFlow packs the weights again
-# for each product, which doubles the time of short requests. In int8, LiteRT needed 0.79 to 0.89 of
-# ONNX Runtime's time for single requests, and its vectors are nearer to those of float32 (cosines
-# from 0.994, from 0.979 by ONNX Runtime).
+# for each product, which doubles the time of short requests. In int8, on an EPYC with
+# VNNI, LiteRT needed 0.79 to 0.92 of ONNX Runtime's time for single requests, and its vectors are
+# nearer to those of float32 (cosines from 0.994, from 0.979 by ONNX Runtime).
 PREFERRED = {
     Precision.INT8: (EngineName.LITERT, EngineName.ONNXRUNTIME, EngineName.OPENVINO),
     Precision.BFLOAT16: (EngineName.OPENVINO, EngineName.TENSORFLOW),

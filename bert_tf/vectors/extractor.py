@@ -204,8 +204,9 @@ class FeatureExtractor:
             values[places] = found
             return len(batch)
 
-        batches = bucketing.batches_by_tokens(texts.lengths, self.settings.batch_tokens)
-        with contextlib.closing(mapped(compute, batches, _AT_ONCE)) as counts:
+        batches = list(bucketing.batches_by_tokens(texts.lengths, self.settings.batch_tokens))
+        threads = _AT_ONCE if len(batches) > 1 else 1
+        with contextlib.closing(mapped(compute, batches, threads)) as counts:
             for count in counts:
                 if progress:
                     progress(count)

@@ -222,8 +222,9 @@ class TokenizerFiles:
         if not (is_gemma or (vocabulary.kind == "byte_bpe" and has == set(vocabulary.added))):
             return {}
         later = {token for token in others if known.get(token, {}).get("normalized", True)}
-        for token in sorted(others & known.keys()):
-            wrong = {key: known[token].get(key) for key in places}
+        for token in sorted(others):
+            described = known.get(token, {"content": token})
+            wrong = {key: described.get(key) for key in places}
             # The library looks for others first, which matters if two can overlap.
             wrong["normalized"] = token not in later and any(
                 token[0] in each or token[-1] in each or each in token for each in later
@@ -232,7 +233,7 @@ class TokenizerFiles:
                 wrong["normalized"] |= token in later and "▁" in token
                 wrong["content"] = " " in token
             for key in filter(wrong.get, wrong):
-                stated = {key: known[token].get(key)}
+                stated = {key: described.get(key)}
                 raise unsupported(f"{self.path}: added token {token!r}", stated)
         return {"added_tokens": True} if has and not is_gemma else {}
 

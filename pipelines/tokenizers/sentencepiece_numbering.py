@@ -22,7 +22,7 @@ _CAMEMBERT = (_UNUSED[0], _PAD, _UNUSED[1], _UNKNOWN, _UNUSED[2])
 _XLM_R = ("<s>", _PAD, "</s>", _UNKNOWN)
 _PUBLISHED = (_UNKNOWN, "<s>", "</s>")  # the first pieces of the models of both
 _KINDS = sentencepiece_model_pb2.ModelProto.SentencePiece
-_BYTES = tuple(f"<0x{byte:02X}>" for byte in range(256))
+BYTES = {f"<0x{byte:02X}>": bytes([byte]) for byte in range(256)}  # tokens of Gemma's form
 
 
 def of_fairseq(model: bytes, is_camembert: bool, place: str) -> bytes:
@@ -114,22 +114,24 @@ def of_merges(
     Raises:
       InputError: a byte has no token, or the merges are not such.
     """
-    if missing := set(_BYTES) - set(tokens):
+    known = set(tokens)
+    if missing := BYTES.keys() - known:
         raise InputError(f"{place}: the vocabulary lacks {min(missing)}.")
     whole = {token for token in added if SPACE not in token}
     scores = {token: 0.0 for token in tokens if len(token) == 1 and token not in whole}
-    known, of_bytes, last = set(tokens), set(_BYTES), ""
+    last = problem = ""
     for left, right in merges:
         piece = left + right
-        where = f"{place}: merge {left} {right}"
         if piece in whole or (cuts_words and SPACE in piece[1:]):
             continue  # it is found before anything is merged, or never
         if unknown := {left, right, piece} - known:
-            raise InputError(f"{where}: the vocabulary lacks {min(unknown)!r}.")
-        if {left, right} & of_bytes:
-            raise InputError(f"{where}: tokens of bytes are not merged here.")
-        if piece in scores and piece != last:
-            raise InputError(f"{where}: does not follow the other merges that make {piece!r}.")
+            problem = f"the vocabulary lacks {min(unknown)!r}"
+        elif left in BYTES or right in BYTES:
+            problem = "tokens of bytes are not merged here"
+        elif piece in scores and piece != last:
+            problem = f"does not follow the other merges that make {piece!r}"
+        if problem:
+            raise InputError(f"{place}: merge {left} {right}: {problem}.")
         last, scores[piece] = piece, scores.get(piece, -float(len(scores)))
     pairs = set(merges)
     for piece in scores:
@@ -140,7 +142,7 @@ def of_merges(
     made.trainer_spec.byte_fallback = made.normalizer_spec.escape_whitespaces = True
     made.trainer_spec.split_by_whitespace = cuts_words  # which SentencePiece reads in training only
     kinds = dict.fromkeys(whole - set(GEMMA.roles.values()), _KINDS.USER_DEFINED)
-    kinds |= dict.fromkeys(_BYTES, _KINDS.BYTE)
+    kinds |= dict.fromkeys(BYTES, _KINDS.BYTE)
     for found in made.pieces:
         found.type = kinds.get(found.piece, found.type)
     return made.SerializeToString()

@@ -5,7 +5,6 @@ import dataclasses
 import functools
 import io
 import math
-import re
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, Self
 
@@ -29,7 +28,6 @@ from pipelines.tokenizers.vocabulary import (
 FILE = "spiece.model"
 # Characters that are always pieces of their own in ALBERT's vocabulary.
 _OWN_PIECES = ("(", ")", '"', "-", ".", "–", "£", "€")
-_BYTE = re.compile("<0x([0-9A-F]{2})>")
 _LONGEST_WORD = 1 << 16  # bytes; SentencePiece leaves out longer ones
 
 
@@ -163,6 +161,6 @@ class SentencePieceVocabulary(CasedVocabulary):
         return "".join(pieces).replace(SPACE, " ").removeprefix(" ")
 
     def bytes_of(self, token: str) -> bytes:
-        if self.form is GEMMA and (byte := _BYTE.fullmatch(token)):
-            return bytes.fromhex(byte[1])
+        if self.form is GEMMA and token in sentencepiece_numbering.BYTES:
+            return sentencepiece_numbering.BYTES[token]
         return token.replace(SPACE, " ").encode()

@@ -80,10 +80,6 @@ def read(
     theirs.check_class(*(key for key in ALGORITHMS if key.split(" ")[0] == kind))
     readers: dict[str, Callable[[TokenizerFiles, int], Vocabulary | None]]
     readers = {"wordpiece": _read_wordpiece, "sentencepiece": _read_sentencepiece}
-    others = (file for each in registry.KINDS.values() for file in each.vocabulary.files)
-    other = next((f for f in (*others, _FAIRSEQ) if files.gfile.exists(f"{path}/{f}")), None)
-    if is_gemma and other:
-        raise InputError(f"{path}: {FAST} has a vocabulary of its own; remove {other}.")
     reader = _read_gemma if is_gemma else readers.get(kind, _read_bpe)
     vocabulary = reader(theirs, config.vocab_size)
     if vocabulary is None:
@@ -301,7 +297,11 @@ def _read_bpe(theirs: TokenizerFiles, vocab_size: int) -> Vocabulary | None:
 
 
 def _read_gemma(theirs: TokenizerFiles, vocab_size: int) -> SentencePieceVocabulary:
-    name, kind = f"{theirs.path}/{FAST}", "sentencepiece of Gemma"
+    path, kind = theirs.path, "sentencepiece of Gemma"
+    for other in (*registry.all_files(), _FAIRSEQ, _KOBERT):
+        if files.gfile.exists(f"{path}/{other}"):
+            raise InputError(f"{path}: {FAST} has a vocabulary of its own; remove {other}.")
+    name = f"{path}/{FAST}"
     tokens = _with_added(theirs.ids(kind), name, theirs, vocab_size)
     found = sentencepiece_numbering.of_merges(
         tokens, theirs.merges(kind), theirs.added, theirs.cuts_words, name

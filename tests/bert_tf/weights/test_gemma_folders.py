@@ -11,11 +11,8 @@ import pytest
 import tensorflow as tf
 import tokenizers
 
-from bert_tf import tasks, weights
-from bert_tf.export import saved_model, sources
+from bert_tf import weights
 from bert_tf.models.config import BertConfig
-from bert_tf.serving.engines import SavedModelSession
-from bert_tf.serving.predictor import Predictor
 from bert_tf.weights import bundle
 from bert_tf.weights.formats import Format
 from bert_tf.weights.huggingface import tokenizers as folders
@@ -24,6 +21,7 @@ from pipelines.tokenizers import registry
 from tests.real_data import data_of
 from tests.tokenizers import SENTENCES, library_gemma
 
+from .test_sentencepiece_folders import check_answers_are_parts
 from .test_weights import assert_same_weights, make_bundle
 
 CONFIG = {
@@ -100,11 +98,11 @@ def test_words_of_a_list_have_the_space_before_them(words, tmp_path):
     write_folder(tmp_path, words=words)
     library = _library(words=words)
     tokenizer = registry.make(*read(tmp_path))
-    words = ["quick", "Größe", "한국어", "(of)"]
-    ids, starts, ends = (each.to_list() for each in tokenizer.tokenize_words_with_offsets(words))
-    assert ids == tokenizer.tokenize_words(words).to_list()
-    assert ids == [library.encode(f" {word}", add_special_tokens=False).ids for word in words]
-    for word, first, last in zip(words, starts, ends, strict=True):
+    given = ["quick", "Größe", "한국어", "(of)"]
+    ids, starts, ends = (each.to_list() for each in tokenizer.tokenize_words_with_offsets(given))
+    assert ids == tokenizer.tokenize_words(given).to_list()
+    assert ids == [library.encode(f" {word}", add_special_tokens=False).ids for word in given]
+    for word, first, last in zip(given, starts, ends, strict=True):
         assert first[0] == 0 and last[-1] == len(word.encode())
     assert tokenizer.tokenize_words(["", "a"]).row_lengths().numpy().tolist()[0] == 0
     by_word = tokenizer.tokenize_by_word(["The quick  日本 Größe"])
@@ -117,6 +115,16 @@ def test_another_vocabulary_in_the_folder_is_refused(tmp_path):
     write_folder(tmp_path)
     (tmp_path / "vocab.json").write_text("{}")
     with pytest.raises(InputError, match=r"has a vocabulary of its own; remove vocab\.json"):
+        read(tmp_path)
+
+
+def test_an_added_token_of_the_older_file_is_checked_too(tmp_path):
+    values = json.loads(_library().to_str())
+    number = values["model"]["vocab"].pop("[@BOS@]")
+    values["added_tokens"] = [t for t in values["added_tokens"] if t["id"] != number]
+    write_folder(tmp_path, values)
+    (tmp_path / "added_tokens.json").write_text(json.dumps({"New York": number}))
+    with pytest.raises(InputError, match="'New York' with content 'New York'"):
         read(tmp_path)
 
 
@@ -209,21 +217,8 @@ def test_models_are_written_as_they_were_read(words, tmp_path):
 def test_exports_take_raw_texts(words, tmp_path):
     """The graph, and what runs without it, give the pieces of a text their places in it."""
     made = _model(tmp_path / "from", words, shape="span", units=2, name="qa")
-    described = dataclasses.replace(tasks.make("squad1", "qa"), max_seq_length=64, stride=20)
-    made = dataclasses.replace(made, tasks=(described.describe(),))
-    weights.write(made, f"{tmp_path}/model", Format.BERT_TF)
-    saved_model.export(sources.find([f"qa={tmp_path}/model"]), f"{tmp_path}/export")
-    texts = np.array([text.encode() for text in TEXTS if text.strip()] + [b"a\xffb\nc"], object)
-    inputs = {"question": np.array([b"Who?"] * len(texts), object), "context": texts}
-    found = SavedModelSession(f"{tmp_path}/export/1").run("qa", inputs)
-    answers = Predictor(f"{tmp_path}/export/1")("qa", **inputs)["answer"]
-    assert list(found["answer"]) == list(answers)
-    for text, *place, answer in zip(
-        texts, found["n_best_start"], found["n_best_end"], found["n_best_answer"], strict=True
-    ):
-        rows = zip(*place, answer, strict=True)
-        assert all(text[start:end] == part for start, end, part in rows if part)
-        assert b"\xff" in text or all(part.decode() for part in answer if part)
+    texts = [*(text.encode() for text in TEXTS), b"a\xffb\nc"]
+    check_answers_are_parts(texts, made, tmp_path)
 
 
 @pytest.mark.slow
