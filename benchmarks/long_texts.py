@@ -2,9 +2,9 @@
 
   python -m benchmarks.long_texts --peer_python=.venv-peers/bin/python --work=/tmp/long
 
-One text at a time, of 2,048 and of 8,192 tokens, on all cores; the best of three. The
-peers are transformers (PyTorch, scaled_dot_product_attention) and ONNX Runtime. Prints seconds,
-ratios, and the largest difference of the means of hidden states.
+One text at a time, of 2,048 and of 8,192 tokens, on all cores; the best of three. The peers are
+transformers (PyTorch, scaled_dot_product_attention) and ONNX Runtime. Prints seconds, ratios, and
+the largest difference of the means of hidden states.
 """
 
 import argparse
@@ -19,7 +19,8 @@ import tensorflow as tf
 from benchmarks.peers import long_texts
 from benchmarks.processes import json_of
 from bert_tf import weights
-from bert_tf.models import encoders, fused_ops
+from bert_tf.models import fused_ops
+from bert_tf.models.base_encoder import Encoder
 from pipelines.common.machine import cores
 from pipelines.tokenizers.packing import MODEL_INPUTS
 
@@ -34,11 +35,8 @@ _ENGINES = (
 )
 
 
-def ours(model: str, precision: str) -> long_texts.Encode:
+def ours(encoder: Encoder) -> long_texts.Encode:
     """Our encoder in a graph."""
-    bundle = weights.read(model)
-    encoder = encoders.make(bundle.config, name="encoder", dtype=precision)
-    weights.assign(encoder, bundle.weights, model)
 
     @tf.function(autograph=False, input_signature=[tf.TensorSpec([None, None], tf.int32)])
     def run(ids: tf.Tensor) -> tf.Tensor:
@@ -62,13 +60,13 @@ def main() -> None:
     model = f"{args.work}/modernbert"
     if args.precision:
         numbers = [int(each) for each in _LENGTHS.split(",")]
-        vocabulary = weights.read(model).config.vocab_size
-        long_texts.report(ours(model, args.precision), numbers, vocabulary, args.output)
+        encoder = weights.read(model).encoder(dtype=args.precision)
+        long_texts.report(ours(encoder), numbers, encoder.config.vocab_size, args.output)
         return
     peer = [args.peer_python, "benchmarks/peers/long_texts.py"]
     if not Path(model).exists():
         subprocess.run([*peer, f"--make={model}"], check=True)
-    best: dict[tuple[str, str], dict[str, Any]] = {}
+    found: dict[tuple[str, str], dict[str, Any]] = {}
     for engine, precision in _ENGINES:
         flags = [f"--precision={precision}", f"--output={args.work}/{engine}-{precision}.npy"]
         if engine == "ours":
@@ -79,13 +77,13 @@ def main() -> None:
             lengths = _SHORT if engine == "onnxruntime" else _LENGTHS
             flags += [f"--engine={engine}", f"--model={model}", f"--lengths={lengths}"]
             flags += [f"--threads={cores()}"]
-        best[engine, precision] = json_of([*command, *flags])
+        found[engine, precision] = json_of([*command, *flags])
     reference = np.load(args.work / "transformers-float32.npy")
-    for (engine, precision), figures in best.items():
+    for (engine, precision), figures in found.items():
         means = np.load(args.work / f"{engine}-{precision}.npy")
         difference = np.abs(means - reference[: len(means)]).max()
         for length, seconds in figures.items():
-            ratio = seconds / best["ours", precision][length]
+            ratio = seconds / found["ours", precision][length]
             print(
                 f"{length} tokens, {engine} in {precision}: {seconds:.2f} s, {ratio:.2f} of ours, "
                 f"means within {difference:.1g}"

@@ -17,9 +17,9 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent))
 import embedding_times
+import onnx_models
 
 _BATCH = 32
-_NAMES = ["input_ids", "attention_mask", "token_type_ids"]
 Embed = Callable[[list[str]], np.ndarray]
 
 
@@ -35,30 +35,11 @@ def sentence_transformers(model: str, threads: int, precision: str) -> Embed:
 
 def write_onnx(model: str, folder: str) -> str:
     """Exports the encoder by PyTorch; returns the path of the file."""
-    import torch
     import transformers
 
+    path = f"{folder}/model.onnx"
     encoder = transformers.AutoModel.from_pretrained(model, attn_implementation="eager").eval()
-
-    class Tokens(torch.nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.encoder = encoder
-
-        def forward(self, *inputs: torch.Tensor) -> torch.Tensor:
-            return self.encoder(**dict(zip(_NAMES, inputs, strict=True))).last_hidden_state
-
-    sample, path = torch.ones(2, 8, dtype=torch.int64), f"{folder}/model.onnx"
-    torch.onnx.export(
-        Tokens(),
-        (sample, sample, sample * 0),
-        path,
-        input_names=_NAMES,
-        output_names=["last_hidden_state"],
-        dynamic_axes={name: {0: "batch", 1: "length"} for name in [*_NAMES, "last_hidden_state"]},
-        opset_version=17,
-        dynamo=False,
-    )
+    onnx_models.write(encoder, "last_hidden_state", path)
     return path
 
 
@@ -78,7 +59,7 @@ def _pooled(model: str, run: Callable[[dict[str, np.ndarray]], np.ndarray]) -> E
             encoded = tokenizer.encode_batch([texts[row] for row in rows])
             ids = np.array([each.ids for each in encoded])
             mask = np.array([each.attention_mask for each in encoded])
-            tokens = run(dict(zip(_NAMES, (ids, mask, ids * 0), strict=True)))
+            tokens = run(dict(zip(onnx_models.NAMES, (ids, mask, ids * 0), strict=True)))
             vectors = (tokens * mask[..., np.newaxis].astype(np.float32)).sum(1)
             found.append(vectors / np.linalg.norm(vectors, axis=1, keepdims=True))
         return np.concatenate(found)[np.argsort(order)]
@@ -88,7 +69,6 @@ def _pooled(model: str, run: Callable[[dict[str, np.ndarray]], np.ndarray]) -> E
 
 def onnxruntime(model: str, threads: int, precision: str) -> Embed:
     """ONNX Runtime with all its optimizations."""
-    import onnxruntime
     from onnxruntime import quantization
 
     with tempfile.TemporaryDirectory() as folder:
@@ -96,9 +76,7 @@ def onnxruntime(model: str, threads: int, precision: str) -> Embed:
         if precision == "int8":
             full, path = path, f"{folder}/int8.onnx"
             quantization.quantize_dynamic(full, path, per_channel=True)
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = threads
-        session = onnxruntime.InferenceSession(path, options, ["CPUExecutionProvider"])
+        session = onnx_models.session(path, threads)
     return _pooled(model, lambda inputs: session.run(None, inputs)[0])
 
 

@@ -20,6 +20,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent))
 import answering
+import onnx_models
 
 LENGTH = 128
 Pairs = list[tuple[str, str]]
@@ -62,39 +63,16 @@ def torch_engine(model: str, threads: int, precision: str) -> Callable[[Pairs], 
     return answer
 
 
-def write_onnx(model: str, path: str) -> list[str]:
-    """Exports a model by PyTorch; returns the names of its inputs."""
-    import torch
+def write_onnx(model: str, path: str) -> None:
+    """Exports the logits of a model by PyTorch."""
     import transformers
 
     load = transformers.AutoModelForSequenceClassification.from_pretrained
-    loaded = load(model, attn_implementation="eager").eval()
-    names = ["input_ids", "attention_mask", "token_type_ids"]
-
-    class Logits(torch.nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.loaded = loaded
-
-        def forward(self, *inputs: torch.Tensor) -> torch.Tensor:
-            return self.loaded(**dict(zip(names, inputs, strict=True))).logits
-
-    sample = torch.ones(2, 8, dtype=torch.int64)
-    torch.onnx.export(
-        Logits(),
-        (sample, sample, sample * 0),
-        path,
-        input_names=names,
-        dynamic_axes={name: {0: "batch", 1: "length"} for name in names},
-        opset_version=17,
-        dynamo=False,
-    )
-    return names
+    onnx_models.write(load(model, attn_implementation="eager").eval(), "logits", path)
 
 
 def onnx_engine(model: str, threads: int, precision: str) -> Callable[[Pairs], np.ndarray]:
     """ONNX Runtime with all its optimizations."""
-    import onnxruntime
     from onnxruntime import quantization
 
     with tempfile.TemporaryDirectory() as folder:
@@ -103,9 +81,7 @@ def onnx_engine(model: str, threads: int, precision: str) -> Callable[[Pairs], n
         if precision == "int8":
             full, path = path, f"{folder}/int8.onnx"
             quantization.quantize_dynamic(full, path, per_channel=True, reduce_range=True)
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = threads
-        session = onnxruntime.InferenceSession(path, options, ["CPUExecutionProvider"])
+        session = onnx_models.session(path, threads)
     tokenize = tokenizer(model)
 
     def answer(pairs: Pairs) -> np.ndarray:
@@ -125,7 +101,7 @@ def openvino_engine(model: str, threads: int, precision: str) -> Callable[[Pairs
         "NUM_STREAMS": streams,
     }
     with tempfile.TemporaryDirectory() as folder:
-        names = write_onnx(model, f"{folder}/model.onnx")
+        write_onnx(model, f"{folder}/model.onnx")
         loaded = openvino.Core().compile_model(f"{folder}/model.onnx", "CPU", settings)
     tokenize = tokenizer(model)
     of_thread = threading.local()
@@ -134,7 +110,7 @@ def openvino_engine(model: str, threads: int, precision: str) -> Callable[[Pairs
         if not hasattr(of_thread, "request"):
             of_thread.request = loaded.create_infer_request()
         inputs = tokenize(pairs, "np")
-        found = of_thread.request.infer({name: inputs[name] for name in names})
+        found = of_thread.request.infer({name: inputs[name] for name in onnx_models.NAMES})
         return found[loaded.outputs[0]].copy()
 
     return answer

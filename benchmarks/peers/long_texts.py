@@ -47,7 +47,7 @@ def pytorch(model: str, threads: int, precision: str) -> Encode:
 
 def onnxruntime(model: str, threads: int, precision: str) -> Encode:
     """ONNX Runtime with all its optimizations, in float32."""
-    import onnxruntime
+    import onnx_models
     import torch
     import transformers
 
@@ -69,9 +69,7 @@ def onnxruntime(model: str, threads: int, precision: str) -> Encode:
         torch.onnx.export(
             Tokens(), (sample,), path, input_names=["ids"], dynamic_shapes=shapes, dynamo=True
         )
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = threads
-        session = onnxruntime.InferenceSession(path, options, ["CPUExecutionProvider"])
+        session = onnx_models.session(path, threads)
     return lambda ids: session.run(None, {"ids": ids})[0]
 
 
