@@ -10,29 +10,27 @@ passes are ordinary parts of it.
 
 For inference on a server (`inference`) each function uses plain ops instead, in the patterns that
 TensorFlow's graph optimizer fuses on a CPU: a matrix product with its bias, with gelu or with the
-residual becomes one kernel, and so do attention scores with scale and mask. There is no dropout
-then, and gradients are TensorFlow's own.
+residual becomes one kernel, and so do attention scores with scale and mask. It has no dropout.
 """
 
 import contextlib
 import contextvars
 import functools
 from collections.abc import Callable, Iterator
-from typing import TypeVar
+from typing import Any
 
 import tensorflow as tf
 from tensorflow.compiler.tf2xla.ops import gen_xla_ops
 
 from bert_tf.models import activations
 
-ValueT = TypeVar("ValueT")
 _compile = contextvars.ContextVar("compile_fused", default=False)
 _whole = contextvars.ContextVar("compile_whole", default=False)
 _inference = contextvars.ContextVar("inference", default=False)
 
 
 @contextlib.contextmanager
-def switched(switch: contextvars.ContextVar[ValueT], value: ValueT) -> Iterator[None]:
+def switched(switch: contextvars.ContextVar, value: Any) -> Iterator[None]:
     """A context in which a context variable has a value."""
     token = switch.set(value)
     try:
@@ -93,7 +91,7 @@ def bias_activation(x: tf.Tensor, bias: tf.Tensor, activation: str) -> tf.Tensor
       activation: A name in `config.ACTIVATIONS`.
     """
     if _inference.get():
-        return activations.function(activation)(_add_bias(x, bias))
+        return activations.function(activation)(tf.nn.bias_add(x, tf.cast(bias, x.dtype)))
     settings = (activation,)
 
     @tf.custom_gradient
@@ -187,7 +185,8 @@ def residual_norm(
       seed: int32 scalar for dropout.
     """
     if _inference.get():
-        return _plain_norm(_add_bias(x, bias) + residual, gamma, beta, epsilon)
+        with_bias = tf.nn.bias_add(x, tf.cast(bias, x.dtype))
+        return _plain_norm(with_bias + residual, gamma, beta, epsilon)
     settings = (epsilon, rate)
 
     @tf.custom_gradient
@@ -262,8 +261,12 @@ def _norm_backward(epsilon, rate, x, gamma, seed, upstream):
     return tf.cast(inner, x.dtype), into_gamma, tf.reduce_sum(upstream, 0)
 
 
-def softmax_cross_entropy(logits: tf.Tensor, bias: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
-    """Returns the negative log-likelihood of each label, float32 [rows].
+def softmax_cross_entropy(
+    logits: tf.Tensor, bias: tf.Tensor, labels: tf.Tensor
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Returns -log softmax(logits + bias) of the labels, and 1 where no class has more, else 0.
+
+    Both are float32 [rows]; only the first result has a gradient.
 
     Args:
       logits: [rows, classes], compute dtype, without the bias.
@@ -273,28 +276,34 @@ def softmax_cross_entropy(logits: tf.Tensor, bias: tf.Tensor, labels: tf.Tensor)
 
     @tf.custom_gradient
     def apply(logits, bias):
-        loss, norm = _run(_entropy_forward, (), logits, bias, labels)
+        loss, is_best, norm = _run(_entropy_forward, (), logits, bias, labels)
 
-        def gradient(upstream):
+        def gradient(upstream, _):
             return _run(_entropy_backward, (), logits, bias, labels, norm, upstream)
 
-        return loss, gradient
+        return (loss, is_best), gradient
 
     return apply(logits, bias)
 
 
 def _entropy_forward(logits, bias, labels):
     total = tf.cast(logits, tf.float32) + bias
-    norm = tf.reduce_logsumexp(total, -1)
-    return norm - tf.gather(total, labels, batch_dims=1), norm
+    norm, own = tf.reduce_logsumexp(total, -1), tf.gather(total, labels, batch_dims=1)
+    # `norm` needs this maximum, too, whereas an argmax would take longer than all the rest.
+    return norm - own, tf.cast(own >= tf.reduce_max(total, -1), tf.float32), norm
 
 
 def _entropy_backward(logits, bias, labels, norm, upstream):
     total = tf.cast(logits, tf.float32) + bias
-    classes = tf.range(tf.shape(logits)[1], dtype=labels.dtype)
-    hit = tf.cast(classes == labels[:, tf.newaxis], tf.float32)
-    inner = (tf.exp(total - norm[:, tf.newaxis]) - hit) * upstream[:, tf.newaxis]
-    return tf.cast(inner, logits.dtype), tf.reduce_sum(inner, 0)
+    inner = tf.exp(total - norm[:, tf.newaxis]) * upstream[:, tf.newaxis]
+    own = tf.gather(total, labels, batch_dims=1)
+    own = (tf.exp(own - norm) - 1.0) * upstream
+    # On a CPU this takes half as long as the subtraction of a one-hot matrix and a sum of `inner`
+    # before its rounding, for which XLA computes all of it again.
+    rows = tf.range(tf.shape(labels)[0], dtype=labels.dtype)
+    inner, own = tf.cast(inner, logits.dtype), tf.cast(own, logits.dtype)
+    inner = tf.tensor_scatter_nd_update(inner, tf.stack([rows, labels], 1), own)
+    return inner, tf.reduce_sum(tf.cast(inner, tf.float32), 0)
 
 
 def dropout(x: tf.Tensor, rate: float, seed: tf.Tensor | None) -> tf.Tensor:
@@ -304,19 +313,13 @@ def dropout(x: tf.Tensor, rate: float, seed: tf.Tensor | None) -> tf.Tensor:
     return tf.cast(tf.cast(x, tf.float32) * _keep_of(x, rate, seed), x.dtype)
 
 
-def _add_bias(x: tf.Tensor, bias: tf.Tensor) -> tf.Tensor:
-    return tf.nn.bias_add(x, tf.cast(bias, x.dtype))
-
-
-def _plain_norm(x: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor, epsilon: float) -> tf.Tensor:
+def _plain_norm(x, gamma, beta, epsilon):
     """LayerNorm(x) of [rows, width] in plain ops, computed in float32."""
     standard, _ = _standardize(tf.cast(x, tf.float32), epsilon)
     return tf.cast(standard * tf.cast(gamma, tf.float32) + tf.cast(beta, tf.float32), x.dtype)
 
 
-def _standardize(
-    x: tf.Tensor, epsilon: float, backward: bool = False
-) -> tuple[tf.Tensor, tf.Tensor]:
+def _standardize(x, epsilon, backward=False):
     """In a backward pass for a GPU, only the statistics of rows are in memory."""
     centred = x - (mean := tf.reduce_mean(x, -1, keepdims=True))
     inverse = tf.math.rsqrt(tf.reduce_mean(tf.square(centred), -1, keepdims=True) + epsilon)
@@ -326,9 +329,7 @@ def _standardize(
     return centred * inverse, inverse
 
 
-def _standardize_gradient(
-    standard: tf.Tensor, inverse: tf.Tensor, upstream: tf.Tensor
-) -> tf.Tensor:
+def _standardize_gradient(standard, inverse, upstream):
     mean = tf.reduce_mean(upstream, -1, keepdims=True)
     along = tf.reduce_mean(upstream * standard, -1, keepdims=True)
     return inverse * (upstream - mean - standard * along)
@@ -364,10 +365,9 @@ def _rounded(x: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
 
 
 def zero_of(x: tf.Tensor) -> tf.Tensor:
-    """A float32 scalar 0 that XLA cannot know to be independent of x.
+    """A float32 scalar 0 that depends on x as far as XLA knows: what it is added to follows x.
 
-    A value that it is added to is computed after x. XLA ignores control dependencies, and on a CPU
-    it removes optimization barriers before it schedules.
+    XLA ignores control dependencies; on a CPU it removes optimization barriers, too.
     """
     return tf.zeros([], tf.float32) * tf.cast(tf.reshape(x, [-1])[0], tf.float32)
 

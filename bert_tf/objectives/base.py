@@ -267,6 +267,4 @@ def score(
       weights: float32 [rows].
     """
     bias = tf.convert_to_tensor(bias)
-    losses = fused_ops.softmax_cross_entropy(logits, bias, labels)
-    guesses = tf.argmax(tf.cast(logits, tf.float32) + bias, -1, tf.int32)
-    return LossSums.of(losses, tf.cast(guesses == labels, tf.float32), weights)
+    return LossSums.of(*fused_ops.softmax_cross_entropy(logits, bias, labels), weights)

@@ -11,7 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.training.settings import Compilation, StrategyName
-from pipelines.common import json_files
+from pipelines.common import json_files, machine
 from pipelines.common.errors import InputError
 from pipelines.common.texts import counted
 
@@ -31,11 +31,15 @@ class _TfConfig(TypedDict):
 
 
 def make_strategy(name: StrategyName) -> tf.distribute.Strategy:
-    """Makes a strategy by name.
+    """Makes a strategy by name, and lets one more op than there are cores run at a time.
+
+    On a CPU, an op that XLA compiled waits in TensorFlow's threads while it is computed in XLA's:
+    with one more, the others go on (5 % of a step of six layers on two cores; two more: less).
 
     Raises:
       InputError: the machines or devices that it needs are missing.
     """
+    os.environ.setdefault("TF_NUM_INTEROP_THREADS", str(machine.cores() + 1))
     if name is StrategyName.AUTO:
         name = _available_strategy()
     if name is StrategyName.TPU:

@@ -115,11 +115,19 @@ def test_norm_dropout(rate, compiled):
 def test_softmax_cross_entropy(compiled):
     labels = tf.constant([0, 3, 8, 2], tf.int32)
     compare(
-        lambda logits, bias: fused_ops.softmax_cross_entropy(logits, bias, labels),
+        lambda logits, bias: fused_ops.softmax_cross_entropy(logits, bias, labels)[0],
         lambda logits, bias: tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits + bias),
         [3 * normal(4, 9), normal(9, seed=1)],
         compiled,
     )
+
+
+def test_softmax_cross_entropy_says_which_labels_are_the_best_guess(compiled):
+    logits, bias = 3 * normal(200, 9), normal(9, seed=1)
+    labels = tf.random.stateless_uniform([200], [5, 5], maxval=9, dtype=tf.int32)
+    with fused_ops.compile_fused(compiled == "fused"):
+        _, is_best = fused_ops.softmax_cross_entropy(logits, bias, labels)
+    np.testing.assert_array_equal(is_best, tf.argmax(logits + bias, -1, tf.int32) == labels)
 
 
 @pytest.mark.parametrize("shape", [(64, 500), (3, 7, 11, 13), (2, 100001)])
