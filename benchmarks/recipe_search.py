@@ -122,7 +122,7 @@ def _trained(name: str, minutes: str, seed: int) -> dict[str, Any]:
     if not (again / "report.json").exists():
         # One step at a negligible learning rate, which leaves the model as it is.
         still = ("--steps=1", "--warmup_steps=0", "--learning_rate=1e-20", "--optimizer=adamw")
-        given = (f"--init={folder}", "--nosinusoidal_positions")
+        given = (f"--init={folder}", "--nosinusoidal_positions", "--nopmi_embeddings")
         to = (f"--tfrecords={usual}", f"--output={again}", *given)
         _place().command("pretrain", *recipe, *candidate.training, *still, *to, *common)
     scored = json.loads((again / "report.json").read_text())

@@ -28,10 +28,16 @@ from bert_tf.pretraining import (
     masked_sentences,
     report,
     samples,
+    word_vectors,
 )
 from bert_tf.pretraining.milestones import Milestones
 from bert_tf.pretraining.schedule import TimeBudget, make_schedule
-from bert_tf.pretraining.settings import DistillationSettings, PretrainingSettings, RunOptions
+from bert_tf.pretraining.settings import (
+    FIRST_EMBEDDINGS,
+    DistillationSettings,
+    PretrainingSettings,
+    RunOptions,
+)
 from bert_tf.training import distribution, hardware, lost_workers, progress, run_folder
 from bert_tf.training.loop import Counts, DivergenceError, TrainingDivergedError, fingerprint
 from bert_tf.training.lost_workers import Watchdog
@@ -211,8 +217,12 @@ class _Run:
                 self.settings.phases[0].tfrecords,
                 self.settings.init,
             )
-        elif restored is None and self.settings.sinusoidal_positions:
-            first_weights.place_sinusoids(self.model)
+        elif restored is None:
+            if self.settings.sinusoidal_positions:
+                first_weights.place_sinusoids(self.model)
+            if self.settings.pmi_embeddings:
+                examples, tokenizer = self.data.training[0], self.data.tokenizer
+                word_vectors.place(self.model, examples, tokenizer, self.settings.seed)
         return restored or 0
 
     def _milestones(self, start: int) -> Milestones:
@@ -377,7 +387,7 @@ def _with_remedy(error: DivergenceError, settings: PretrainingSettings) -> Train
     remedy = "with a lower --learning_rate or a longer --warmup_steps, and another --output"
     if error.checkpoint and not isinstance(settings, DistillationSettings):
         flags = f"--init={error.checkpoint}"
-        if settings.sinusoidal_positions:
-            flags += " --sinusoidal_positions=false"
+        for name in FIRST_EMBEDDINGS:
+            flags += f" --{name}=false" if getattr(settings, name) else ""
         remedy = f"from it: {flags}, {remedy}"
     return TrainingDivergedError(f"{error} Start a new run {remedy}.")

@@ -9,6 +9,9 @@ from pipelines.common.flag_types import Count, Group, Name, Range
 from pipelines.common.settings import Settings
 from pipelines.common.texts import counted
 
+# Settings of embeddings that do not begin at random.
+FIRST_EMBEDDINGS = ("sinusoidal_positions", "pmi_embeddings")
+
 
 @dataclasses.dataclass(frozen=True)
 class Phase:
@@ -43,6 +46,8 @@ class PretrainingSettings(TrainingSettings):
         Not given: that of the model's configuration (0.02).
       sinusoidal_positions: Initialize the position embeddings with sinusoids, so that the model
         need not first learn which positions are close; they are trained as usual.
+      pmi_embeddings: Initialize the word embeddings with factors of the pointwise mutual
+        information of neighbours, counted in the examples; they are trained as usual.
       init: Weights to start from: a folder in checkpoints/ of a run, or any model that `bert-tf
         convert` reads. Not given: random weights.
       seed: Seed of the initial weights, the order of the examples and dropout.
@@ -57,6 +62,7 @@ class PretrainingSettings(TrainingSettings):
     beta_2: Annotated[float, Range(minimum=0, below=1)] = 0.999
     initializer_range: Annotated[float | None, Range(above=0), Group.MODEL] = None
     sinusoidal_positions: Annotated[bool, Group.MODEL] = False
+    pmi_embeddings: Annotated[bool, Group.MODEL] = False
     init: Annotated[str | None, Group.MODEL] = None
     seed: Annotated[int, Range(minimum=0, below=1 << 31)] = 12345
 
@@ -65,8 +71,9 @@ class PretrainingSettings(TrainingSettings):
         super().check()
         if self.total_steps >= MAX_STEPS:
             raise InputError(f"--steps={self.total_steps}: it must be below {MAX_STEPS:,}.")
-        if self.sinusoidal_positions and self.init:
-            raise InputError("--sinusoidal_positions has no effect with --init.")
+        for name in FIRST_EMBEDDINGS:
+            if getattr(self, name) and self.init:
+                raise InputError(f"--{name} has no effect with --init.")
         if len(self.phases) > 1 and self.minutes is not None:
             raise InputError(
                 f"--minutes is for one phase, and --tfrecords names {len(self.phases)}; give the "
@@ -125,7 +132,7 @@ class DistillationSettings(PretrainingSettings):
     def check(self) -> None:
         """Raises InputError where a value is invalid."""
         super().check()
-        for name in ("init", "sinusoidal_positions"):
+        for name in ("init", *FIRST_EMBEDDINGS):
             if getattr(self, name):
                 raise InputError(f"--{name}: a student starts from its teacher.")
 

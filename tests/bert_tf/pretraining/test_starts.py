@@ -18,7 +18,7 @@ from bert_tf.objectives.bidirectional_lm import BidirectionalLM
 from bert_tf.objectives.denoising import Denoising
 from bert_tf.objectives.masked_lm import MaskedLM
 from bert_tf.objectives.masked_lm_next_sentence import MaskedLMNextSentence
-from bert_tf.pretraining import first_weights
+from bert_tf.pretraining import first_weights, word_vectors
 from bert_tf.pretraining.run import _with_remedy
 from bert_tf.pretraining.settings import DistillationSettings, Phase, PretrainingSettings
 from bert_tf.training import loop
@@ -85,8 +85,8 @@ def test_a_checkpoint_of_a_run_that_has_not_ended_is_read(finished, tmp_path, tf
     [
         (PretrainingSettings(_PHASES), "from it: --init=c, with"),
         (
-            PretrainingSettings(_PHASES, sinusoidal_positions=True),
-            "from it: --init=c --sinusoidal_positions=false, with",
+            PretrainingSettings(_PHASES, sinusoidal_positions=True, pmi_embeddings=True),
+            "from it: --init=c --sinusoidal_positions=false --pmi_embeddings=false, with",
         ),
         (DistillationSettings(_PHASES), "with"),
     ],
@@ -139,19 +139,26 @@ def test_a_model_without_positions_is_refused():
     model = BidirectionalLM(ElmoConfig.named("debug", vocab_size=30))
     with pytest.raises(InputError, match="model_type 'elmo' has no position embeddings"):
         first_weights.place_sinusoids(model)
+    with pytest.raises(InputError, match="model_type 'elmo' has no word embeddings"):
+        word_vectors.place(model, None, None, 1)
 
 
 def test_first_weights_can_be_asked_for(tfrecords, model_path, tmp_path):
     """A run of a step at a rate of next to nothing leaves them as they are."""
     still = ("--steps=1", "--warmup_steps=0", "--learning_rate=1e-12")
-    flags = ("--sinusoidal_positions", "--initializer_range=0.1")
+    flags = ("--sinusoidal_positions", "--initializer_range=0.1", "--pmi_embeddings")
     assert run(tfrecords, model_path, tmp_path / "o", *still, *flags).returncode == 0
     found = weights.read(str(tmp_path / "o")).weights
     expected = first_weights.sinusoids(64, 32, 0.1)
     np.testing.assert_allclose(found["encoder/embeddings/position_embeddings"], expected, atol=1e-6)
-    assert np.std(found["encoder/embeddings/word_embeddings"]) == pytest.approx(0.088, rel=0.05)
-    flags = ("--sinusoidal_positions", f"--init={tmp_path / 'o'}")
-    assert "has no effect with" in _error(run(tfrecords, model_path, tmp_path / "p", *flags))
+    words = found["encoder/embeddings/word_embeddings"]
+    norms = np.linalg.norm(words, axis=1)
+    # Rows of tokens with neighbours are as long as each other; special tokens have random ones.
+    assert np.isclose(norms, 0.1 * words.shape[1] ** 0.5, rtol=1e-4).sum() > len(words) / 2
+    assert np.std(words[:5]) == pytest.approx(0.088, rel=0.2)
+    for flag in ("--sinusoidal_positions", "--pmi_embeddings"):
+        process = run(tfrecords, model_path, tmp_path / "p", flag, f"--init={tmp_path / 'o'}")
+        assert f"{flag} has no effect with --init" in _error(process)
 
 
 def test_a_run_takes_the_minutes_it_is_given_and_is_otherwise_as_any(
