@@ -92,7 +92,7 @@ class Benchmarks:
     def tokenizer(self) -> Rows:
         """Our tokenizers, of graphs and of the writer, and others, on one core."""
         self._texts()
-        text = [f"--corpus={self._corpus}", f"--vocab={self._vocab}"]
+        text = [f"--input={self._corpus}", f"--vocab={self._vocab}"]
         command = [sys.executable, "-m", "benchmarks.tokenizer"]
         ours, writer = (json_of([*command, *text, *more]) for more in ((), ("--running_text",)))
         peer = self._original(*text, "--tokenize_only")
@@ -111,10 +111,13 @@ class Benchmarks:
             files = (f"--corpus={self._corpus}", f"--output={pieces}", "--kind=sentencepiece")
             subprocess.run([*_COMMAND, "learn-vocabulary", *files], check=True)
         command += [text[0], f"--vocab={pieces}"]
-        own, library = (json_of([*command, *extra])[name] for extra in ((), ("--library",)))
+        own, library = (
+            json_of([*command, *extra, "--passes=1"])[name]
+            for extra in (("--running_text",), ("--library",))
+        )
         compared_pieces = (
-            "SentencePiece of the built-in corpus on one core; peer: its library, without ALBERT's "
-            "normalization"
+            "SentencePiece of the built-in corpus, as the writer of examples does it, once, on one "
+            "core; peer: its library, without ALBERT's normalization"
         )
         return {
             "tokenizer": row(ours[name], peer.get(name), "MB/s", compared),

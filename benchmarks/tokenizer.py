@@ -1,7 +1,7 @@
 """Times a tokenizer on one core, in megabytes of UTF-8 per second, printed as JSON.
 
-With --running_text, as the writer of examples tokenizes; with --library, by SentencePiece's own
-library, without the normalization around it.
+With --running_text, as the writer of examples tokenizes, which knows the words of earlier passes;
+with --library, by SentencePiece's own library, without the normalization around it.
 """
 
 import argparse
@@ -23,6 +23,7 @@ def main() -> None:
     parser.add_argument("--vocab", required=True)
     parser.add_argument("--running_text", action="store_true")
     parser.add_argument("--library", action="store_true")
+    parser.add_argument("--passes", type=int, default=timing.PASSES)
     args = parser.parse_args()
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     tf.config.threading.set_intra_op_parallelism_threads(1)
@@ -37,7 +38,7 @@ def main() -> None:
         assert isinstance(tokenizer.vocabulary, SentencePieceVocabulary)
         library = tokenizer.vocabulary.processor
         tokenize = functools.partial(library.encode, num_threads=1)
-    timing.report_tokenizer(tokenize, lines)
+    timing.report_tokenizer(tokenize, lines, args.passes)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,11 @@
 """Tokenizers of tokens that a test lists, ours and those of the tokenizers library."""
 
 import io
+import itertools
 import json
 
+import numpy as np
+import pytest
 import sentencepiece
 import tokenizers
 from sentencepiece import sentencepiece_model_pb2
@@ -23,6 +26,18 @@ SENTENCES = [
     "안녕하세요 세계, 한국어 문장입니다.", "नमस्ते दुनिया", "مرحبا بالعالم", "In 1987, 12,345 of 2000 were ½ ①.",
     "ΑΣ Σ ΟΔΟΣ", "xin chào thế giới", "two spaces and lines (of) text", "don't we've it's",
 ] * 5  # fmt: skip
+
+
+def check_running_text(tokenizer, texts):
+    """Fails unless the ids of running text are those of `tokenize`."""
+    ids, splits = tokenizer.tokenize_running_text(texts)
+    expected = tokenizer.tokenize(texts)
+    assert ids.dtype == np.int32 and splits.dtype == np.int64
+    if not (
+        np.array_equal(ids, expected.flat_values) and np.array_equal(splits, expected.row_splits)
+    ):
+        rows = zip(texts, itertools.pairwise(splits.tolist()), expected.to_list(), strict=True)
+        pytest.fail(ascii([text for text, (a, b), row in rows if ids[a:b].tolist() != row][:10]))
 
 
 def wordpiece(tokens, **settings):
@@ -99,12 +114,12 @@ def library_modernbert(texts=SENTENCES, size=600, spaces=24):
     return made
 
 
-def fairseq_model(size=400, sentences=SENTENCES):
+def fairseq_model(size=400, sentences=SENTENCES, **settings):
     """A model of the form of XLM-R's and CamemBERT's, learned from sentences."""
     model = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(sentences), model_writer=model, vocab_size=size,
-        hard_vocab_limit=False, minloglevel=2, num_threads=1,
+        hard_vocab_limit=False, minloglevel=2, num_threads=1, **settings,
     )  # fmt: skip
     return model.getvalue()
 

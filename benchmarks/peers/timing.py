@@ -18,7 +18,7 @@ import numpy as np
 VOCABULARY, BATCH, LENGTH, PREDICTIONS = 30522, 32, 128, 20
 LAYERS, WIDTH, HEADS = 6, 384, 12
 _WARMUP, _STEPS = 3, 12
-_TEXTS, _PASSES = 4096, 3  # texts at a time, and passes over all, of a tokenizer
+_TEXTS, PASSES = 4096, 3  # texts at a time, and passes over all, of a tokenizer
 
 
 def parser(about: str, *precisions: str) -> argparse.ArgumentParser:
@@ -69,17 +69,20 @@ def report_steps(step: Callable[[], float], **described: str) -> None:
     print(json.dumps({**described, **measured}))
 
 
-def report_tokenizer(tokenize: Callable[[Sequence[Any]], Any], texts: Sequence[Any]) -> None:
+def report_tokenizer(
+    tokenize: Callable[[Sequence[Any]], Any], texts: Sequence[Any], passes: int = PASSES
+) -> None:
     """Times a tokenizer and prints its megabytes of UTF-8 per second as JSON, in the best pass.
 
     Args:
       tokenize: tokenizes a batch of texts.
       texts: all texts, as str or UTF-8.
+      passes: over all texts; before them, the first few texts are tokenized.
     """
     size = sum(len(text.encode() if isinstance(text, str) else text) for text in texts)
     tokenize(texts[:_TEXTS])
     seconds = []
-    for _ in range(_PASSES):
+    for _ in range(passes):
         start = time.perf_counter()
         for first in range(0, len(texts), _TEXTS):
             tokenize(texts[first : first + _TEXTS])

@@ -26,17 +26,20 @@ import string
 import sys
 import unicodedata
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import tensorflow as tf
 import tensorflow_text as tf_text
 
 from pipelines.tokenizers import byte_bpe_words, byte_ranges, kept_tokens, unicode_tables
-from pipelines.tokenizers.base import IdsWithOffsets, Pieces, Tokenizer
+from pipelines.tokenizers.base import Ids, IdsWithOffsets, Pieces, Tokenizer
 from pipelines.tokenizers.sentencepiece_vocabulary import SPACE, SentencePieceVocabulary
 from pipelines.tokenizers.unicode_tables import character_class
 from pipelines.tokenizers.vocabulary import GEMMA
+
+if TYPE_CHECKING:
+    from pipelines.tokenizers import unigram_words
 
 _PLAIN = re.compile(r"[\t\n\r -~]*")
 _PLAIN_SPACE = r"[\t-\r\x1c- ]+"
@@ -286,6 +289,24 @@ class SentencePieceTokenizer(Tokenizer):
         # A piece that is only the space has an empty range at the word.
         places = (tf.maximum(each.flat_values + shift, lowest) for each in (starts, ends))
         return Pieces(*byte_ranges.ragged(splits, ids.flat_values, *places, begins))
+
+    def tokenize_running_text(self, sentences: Sequence[str]) -> Ids:
+        """Returns the ids of `tokenize`, which computes only those of words not met before."""
+        if self._words is None:
+            return super().tokenize_running_text(sentences)
+        return self._words.ids(sentences)
+
+    @functools.cached_property
+    def _words(self) -> "unigram_words.UnigramWords | None":
+        from pipelines.tokenizers import unigram_words  # numba, which servers do without
+
+        vocabulary = self.vocabulary
+        assert isinstance(vocabulary, SentencePieceVocabulary)
+        if not unigram_words.are_independent(vocabulary):
+            return None
+        return unigram_words.UnigramWords(
+            vocabulary, self.tokenize, self._normalized, lambda pieces: self._divide(pieces)[0]
+        )
 
     def plain_ids(self, text: str) -> list[int] | None:
         """Returns the ids of `tokenize` without TensorFlow, or None.

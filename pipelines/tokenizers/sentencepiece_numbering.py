@@ -5,6 +5,7 @@ of its vocab.txt. Here the pieces of a model are put into the order of the ids, 
 segmentation. Of tokenizers of Gemma's form, the merges are read.
 """
 
+import math
 from collections.abc import Collection, Iterator, Sequence
 
 from sentencepiece import sentencepiece_model_pb2
@@ -158,6 +159,27 @@ def merges_of(model: bytes) -> list[Merge]:
         for left, right in _halves(piece.piece)
         if left in known and right in known
     ]
+
+
+def is_unigram(model: bytes) -> bool:
+    """Returns whether a model chooses the most probable pieces, and has no pieces of bytes."""
+    spec = _parse(model, "").trainer_spec
+    return spec.model_type == spec.UNIGRAM and not spec.byte_fallback
+
+
+def scores(model: bytes) -> tuple[list[str], list[float]]:
+    """Returns the pieces of a unigram model, and their scores; -inf: not found in texts.
+
+    Those that users define have a bonus. For several bytes, it differs between releases of
+    SentencePiece, and is inf here.
+    """
+    pieces, found = _parse(model, "").pieces, []
+    highest = max(each.score for each in pieces if each.type == _KINDS.NORMAL)
+    for each in pieces:
+        defined = highest - 0.1 if len(each.piece.encode()) == 1 else math.inf
+        of_kind = {_KINDS.NORMAL: each.score, _KINDS.USER_DEFINED: defined}
+        found.append(of_kind.get(each.type, -math.inf))
+    return [each.piece for each in pieces], found
 
 
 def cuts_words(model: bytes) -> bool:

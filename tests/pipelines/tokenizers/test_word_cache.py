@@ -1,10 +1,8 @@
 """Running text: the ids that words had before are those that the tokenizer computes."""
 
-import itertools
 import os
 import random
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,17 +17,6 @@ _PIECES = [*SPECIAL_TOKENS, *"abeé中한ㄱ,.'σς", "##a", "##b", "##한", "##
 _RANDOM_TEXTS = 100_000
 
 
-def _check(tokenizer, texts):
-    ids, splits = tokenizer.tokenize_running_text(texts)
-    expected = tokenizer.tokenize(texts)
-    assert ids.dtype == np.int32 and splits.dtype == np.int64
-    if not (
-        np.array_equal(ids, expected.flat_values) and np.array_equal(splits, expected.row_splits)
-    ):
-        rows = zip(texts, itertools.pairwise(splits.tolist()), expected.to_list(), strict=True)
-        pytest.fail(ascii([text for text, (a, b), row in rows if ids[a:b].tolist() != row][:10]))
-
-
 @pytest.fixture(scope="module", params=[(True, True), (True, False), (False, False)], ids=str)
 def tokenizer(request):
     lower_case, strip_accents = request.param
@@ -38,27 +25,31 @@ def tokenizer(request):
 
 @given(st.lists(strategies.long_texts(), max_size=20), st.lists(strategies.long_texts()))
 def test_any_texts_after_any_others(tokenizer, texts, more):
-    _check(tokenizer, texts)
-    _check(tokenizer, [*more, *texts])
+    tokenizers.check_running_text(tokenizer, texts)
+    tokenizers.check_running_text(tokenizer, [*more, *texts])
 
 
 def test_capital_sigmas_see_the_letters_around_signs(tokenizer):
-    _check(tokenizer, ["a.b a's"])
-    _check(tokenizer, ["aΣ.b aΣ. a.Σb 'Σ' a:Σ:b", "a.b a's", "aΣ中.b 中Σ", "aΣ", "b"])
+    tokenizers.check_running_text(tokenizer, ["a.b a's"])
+    tokenizers.check_running_text(
+        tokenizer, ["aΣ.b aΣ. a.Σb 'Σ' a:Σ:b", "a.b a's", "aΣ中.b 中Σ", "aΣ", "b"]
+    )
 
 
 @pytest.mark.parametrize("length", [*range(1, 36), 199, 200, 201, 300])
 def test_words_of_any_length_that_differ_in_one_byte(tokenizer, length):
     word = ("ab" * length)[:length]
     others = [f"{word[:place]}é{word[place + 1 :]}" for place in range(min(length, 40))]
-    _check(tokenizer, [word, *others, f"{word}\0", f"\0{word}", f"{word} {word}a", *others])
+    tokenizers.check_running_text(
+        tokenizer, [word, *others, f"{word}\0", f"\0{word}", f"{word} {word}a", *others]
+    )
 
 
 def test_full_tables_begin_anew(monkeypatch):
     for name, size in (("_MAX_WORDS", 5), ("_SLOTS", 8), ("_OCCURRENCES", 7)):
         monkeypatch.setattr(word_cache, name, size)
     texts = ["a b ab ba", "", "aa bb aab, bba a b", "中中 한 é", "b" * 40, "a b ab ba " * 5]
-    _check(tokenizers.wordpiece(_PIECES), texts)
+    tokenizers.check_running_text(tokenizers.wordpiece(_PIECES), texts)
 
 
 def test_after_an_error_nothing_is_known(monkeypatch):
@@ -67,7 +58,7 @@ def test_after_an_error_nothing_is_known(monkeypatch):
         patch.setattr(tokenizer, "tokenize", lambda words: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             tokenizer.tokenize_running_text(["a b"])
-    _check(tokenizer, ["a b"])
+    tokenizers.check_running_text(tokenizer, ["a b"])
 
 
 @pytest.mark.slow
@@ -76,7 +67,7 @@ def test_many_random_texts(tokenizer):
     characters = [chr(c) for c in range(0x110000) if not 0xD800 <= c < 0xE000]
     common = "abAB .,'-ΣσéÉ中國한국\u0301\u0345\u200d\xad\x01\u3000。\u0378"
     for _ in range(0, _RANDOM_TEXTS, 10_000):
-        _check(
+        tokenizers.check_running_text(
             tokenizer,
             [
                 "".join(rng.choices(common, k=rng.randint(0, 12)) + rng.choices(characters, k=4))
@@ -101,4 +92,4 @@ def test_every_line_of_every_corpus(vocabulary, settings):
     for path in sorted(paths):
         lines = compressed.read_unpacked(path).decode(errors="replace").split("\n")
         for start in range(0, len(lines), 10_000):
-            _check(tokenizer, lines[start : start + 10_000])
+            tokenizers.check_running_text(tokenizer, lines[start : start + 10_000])

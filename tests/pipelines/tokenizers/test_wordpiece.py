@@ -5,7 +5,6 @@ import random
 import string
 import unicodedata
 
-import numpy as np
 import pytest
 import tensorflow as tf
 
@@ -51,23 +50,12 @@ def _check(tokenizer: Tokenizer, texts: list[str], lower_case: bool) -> None:
         pairs = zip(texts, found.to_list(), expected, strict=True)
         wrong = [ascii(text) for text, ours, theirs in pairs if ours != theirs]
         pytest.fail(f"{len(wrong)} differ: {wrong[:10]}")
-    _check_running_text(tokenizer, texts, found)
+    tokenizers.check_running_text(tokenizer, texts)
     # Plain texts, the other way; of all others a few.
     for number, (text, wanted) in enumerate(zip(texts, expected, strict=True)):
         if text.isascii() or number < 100:
             plain = all(c in "\t\n\r" or " " <= c <= "~" for c in text)
             assert tokenizer.plain_ids(text) == (wanted if plain else None), ascii(text)
-
-
-def _check_running_text(tokenizer: Tokenizer, texts: list[str], expected: tf.RaggedTensor) -> None:
-    ids, splits = tokenizer.tokenize_running_text(texts)
-    found = tf.RaggedTensor.from_row_splits(ids, splits)
-    if not np.array_equal(ids, expected.flat_values) or not np.array_equal(
-        splits, expected.row_splits
-    ):
-        pairs = zip(texts, found.to_list(), expected.to_list(), strict=True)
-        wrong = [ascii(text) for text, ours, theirs in pairs if ours != theirs]
-        pytest.fail(f"{len(wrong)} differ as running text: {wrong[:10]}")
 
 
 def test_white_space_before_a_text_changes_nothing():

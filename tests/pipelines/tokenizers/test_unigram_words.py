@@ -1,0 +1,125 @@
+"""SentencePiece's ids of running text, from a table of words."""
+
+import collections
+import itertools
+import os
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipelines.common import compressed
+from pipelines.tokenizers import registry, sentencepiece_numbering, unigram_words, word_cache
+from pipelines.tokenizers.sentencepiece_vocabulary import SPACE, SentencePieceVocabulary
+from tests import strategies, tokenizers
+from tests.pipelines.tokenizers.test_sentencepiece import TEXTS
+from tests.real_data import data_of
+from tests.tokenizers import check_running_text
+
+
+def _albert():
+    words = collections.Counter(word.encode() for text in TEXTS * 9 for word in text.split())
+    return registry.make(SentencePieceVocabulary.learn(words, 120))
+
+
+def _xlm_r():
+    model = sentencepiece_numbering.of_fairseq(tokenizers.fairseq_model(), False, "")
+    return registry.make(SentencePieceVocabulary(model))
+
+
+def _tied(scores):
+    """A tokenizer of pieces with scores, of XLM-R's form; without a normalization."""
+    special = [(token, 0.0) for token in ("<s>", "<pad>", "</s>", "<unk>")]
+    pieces = [*special, *scores.items(), ("<mask>", 0.0)]
+    vocabulary = SentencePieceVocabulary(sentencepiece_numbering.of_scores(pieces, b""))
+    tokenizer = registry.make(vocabulary)
+    return tokenizer, unigram_words.UnigramWords(
+        vocabulary, tokenizer.tokenize, tokenizer._normalized, lambda found: found
+    )
+
+
+def _is_sure(words, text):
+    ids, _ = words._cache.ids([text], words._separators)
+    return words._unsure not in ids
+
+
+@pytest.fixture(scope="module", params=[_albert, _xlm_r], ids=["albert", "xlm-r"])
+def tokenizer(request):
+    found = request.param()
+    assert found._words is not None
+    return found
+
+
+@given(st.lists(strategies.long_texts(), max_size=20), st.lists(strategies.long_texts()))
+def test_any_texts_after_any_others(tokenizer, texts, more):
+    check_running_text(tokenizer, texts)
+    check_running_text(tokenizer, [*more, *texts])
+
+
+def test_texts_of_many_forms(tokenizer):
+    check_running_text(tokenizer, [*TEXTS, *tokenizers.SENTENCES, *TEXTS])
+    check_running_text(tokenizer, [])
+    check_running_text(tokenizer, ["", " ", "\t\n"])
+    check_running_text(
+        tokenizer, ["東京は大きい。" * 20, "hello " * 5000, "\u2603" * 4000, "a\u2603 \u2603"]
+    )
+
+
+def test_words_whose_best_segmentations_are_close_are_left_to_sentencepiece():
+    """Of "ab", and of "a" and "b", that are as good, the text before decides which is found."""
+    scores = {SPACE: -1.1, "a": -3.3, "b": -2.7, "ab": -6.0, "c": -1.7, "d": -0.3}
+    tokenizer, words = _tied(scores)
+    texts = [f"{'c' * first}{'d' * second} ab" for first in range(30) for second in range(30)]
+    expected = tokenizer.tokenize(texts).to_list()
+    assert len({row[-1] for row in expected}) == 2  # "ab", and "b" after "a"
+    ids, splits = words.ids(texts)
+    assert [ids[a:b].tolist() for a, b in itertools.pairwise(splits)] == expected
+    assert _is_sure(words, "cd c") and not _is_sure(words, "ab")
+
+
+def test_long_texts_are_left_to_sentencepiece():
+    """Rounding grows with the sum of the scores, and so with the text."""
+    scores = {SPACE: -1.1, "a": -3.3, "b": -2.7, "ab": -6.05, "c": -11.7}
+    tokenizer, words = _tied(scores)
+    assert _is_sure(words, "ab") and words._longest == int(2**16 / 21.7)
+    texts = [f"{'c' * 200_000} ab"]
+    ids, _ = words.ids(texts)
+    assert ids.tolist() == tokenizer.tokenize(texts).flat_values.numpy().tolist()
+
+
+def test_full_tables_begin_anew(monkeypatch):
+    for name, size in (("_MAX_WORDS", 5), ("_SLOTS", 8), ("_OCCURRENCES", 7)):
+        monkeypatch.setattr(word_cache, name, size)
+    check_running_text(_xlm_r(), [*tokenizers.SENTENCES, "", "b" * 40])
+
+
+def test_pieces_across_words_need_the_whole_text():
+    def learned(**settings):
+        model = tokenizers.fairseq_model(**settings)
+        return SentencePieceVocabulary(sentencepiece_numbering.of_fairseq(model, False, ""))
+
+    assert unigram_words.are_independent(learned())
+    for settings in (
+        {"model_type": "bpe"},
+        {"split_by_whitespace": False, "sentences": ["new york city", "new york"] * 50},
+        {"normalization_rule_name": "identity"},  # a tab is a character
+        {"remove_extra_whitespaces": False},
+        {"add_dummy_prefix": False},
+    ):
+        vocabulary = learned(**settings)
+        assert not unigram_words.are_independent(vocabulary), settings
+        check_running_text(registry.make(vocabulary), TEXTS)
+
+
+@pytest.mark.slow
+def test_every_line_of_every_corpus():
+    root = data_of()
+    tokenizer = registry.load_tokenizer(f"{root}/vocabs/albert/30k-clean.model")
+    paths = [
+        f"{folder}/{name}" for folder, _, names in os.walk(f"{root}/corpora") for name in names
+    ]
+    assert paths
+    for path in sorted(paths):
+        lines = compressed.read_unpacked(path).decode(errors="replace").split("\n")
+        for start in range(0, len(lines), 10_000):
+            check_running_text(tokenizer, lines[start : start + 10_000])
