@@ -32,7 +32,7 @@ _PICTURE = flags.DEFINE_string("picture", "docs/guides/recipes.png", "Plot of th
 _RECIPE = "recipes/builtin.flags"
 _KEPT = 1 / 4  # of the candidates, from round to round
 _START = "start: batches of 16"
-_START_FLAGS = ("--batch_size=16", "--learning_rate=1.4e-3")
+_START_FLAGS = ("--batch_size=16", "--learning_rate=1.4e-3", "--nopmi_embeddings")
 
 
 class Candidate(NamedTuple):

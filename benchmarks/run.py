@@ -22,6 +22,7 @@ from typing import Any
 
 from benchmarks import answers
 from benchmarks.processes import json_of, parsed, peak_memory, row
+from pipelines.common import machine
 from pipelines.corpus import builtin
 
 _PEERS = Path("benchmarks/peers")
@@ -133,7 +134,7 @@ class Benchmarks:
         _, last = peak_memory(self._write_command(text, output))
         records = json.loads((output / "manifest.json").read_text())["train"]["records"]
         seconds = float(re.findall(r"([\d.]+) s$", last)[-1])
-        files = (f"--corpus={text}", f"--vocab={self._vocab}", f"--output={self._folder}/original")
+        files = (f"--input={text}", f"--vocab={self._vocab}", f"--output={self._folder}/original")
         peer = self._original(*files, "--dupe_factor=5")
         compared = (
             f"{text.stat().st_size / 1e6:.0f} MB of text, length 128, 20 predictions, dupe_factor "
@@ -266,13 +267,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Runs the selected comparisons and merges their rows into the results."""
     args = _parse(arguments)
     results: Rows = json.loads(args.results.read_text()) if args.results.exists() else {}
-    machine = f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}"
+    known = dict(line.split(":", 1) for line in machine.processor().splitlines() if ":" in line)
+    model = known.get("model name\t", platform.machine()).strip()
+    place = f"{os.cpu_count()} cores of {model}, Python {platform.python_version()}"
     with tempfile.TemporaryDirectory() as folder:
         benchmarks = Benchmarks(args, Path(folder))
         for name in args.only:
             rows: Rows = getattr(benchmarks, name)()
             for found in rows.values():
-                found |= {"date": datetime.date.today().isoformat(), "machine": machine}
+                found |= {"date": datetime.date.today().isoformat(), "machine": place}
             results |= rows
             args.results.write_text(json.dumps(results, indent=2) + "\n")
     for name, found in results.items():

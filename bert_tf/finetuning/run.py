@@ -25,7 +25,7 @@ from bert_tf.training.checkpoints import Checkpoints
 from bert_tf.training.loop import DivergenceError
 from bert_tf.training.lost_workers import Watchdog
 from bert_tf.training.run_monitor import RunMonitor
-from bert_tf.training.schedules import WarmupDecay
+from bert_tf.training.schedules import WarmupLinearDecay
 from bert_tf.training.session import Session
 from bert_tf.training.step import StepSource
 from bert_tf.weights.bundle import HEADS, MASKED_LM, POOLER, head_units
@@ -160,7 +160,7 @@ class Run:
         self.session = Session(
             setup.strategy,
             settings,
-            WarmupDecay(rate, warmup_steps, self.total_steps),
+            WarmupLinearDecay(rate, warmup_steps, self.total_steps),
             make_model,
             lambda model: _layer_factors(model, settings.layer_decay),
             setup.watchdog,

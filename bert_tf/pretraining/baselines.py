@@ -9,7 +9,7 @@ import numpy as np
 from bert_tf.models.encoder_decoder import TARGET, TARGET_MASK
 from bert_tf.objectives.base import PretrainingObjective
 from bert_tf.objectives.denoising import Denoising
-from bert_tf.pretraining import evaluation, word_vectors
+from bert_tf.pretraining import evaluation
 from bert_tf.pretraining.inputs import PretrainingData
 from pipelines.pretraining import example_reader
 
@@ -99,7 +99,7 @@ def guess(
     frequencies = np.zeros(vocab_size, np.int64)
     codes = []  # of pairs of neighbours
     for batch in training:
-        tokens = word_vectors.original_tokens(batch)
+        tokens = example_reader.original_tokens(batch)
         frequencies += np.bincount(tokens[tokens >= 0], minlength=vocab_size)
         left, right = tokens[:, :-1].ravel(), tokens[:, 1:].ravel()
         usual = [(side >= 0) & ~np.isin(side, special_ids) for side in (left, right)]

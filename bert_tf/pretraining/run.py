@@ -118,6 +118,11 @@ def _damage_named(data: inputs.PretrainingData) -> Iterator[None]:
         raise example_reader.find_damage(paths) from error
 
 
+_OTHER_EMBEDDINGS = (
+    "the initial word embeddings, which their processors round differently; use --nopmi_embeddings"
+)
+
+
 class _Run:
     """One process's part of a run; arguments are those of `pretrain`, checked."""
 
@@ -222,7 +227,8 @@ class _Run:
                 first_weights.place_sinusoids(self.model)
             if self.settings.pmi_embeddings:
                 examples, tokenizer = self.data.training[0], self.data.tokenizer
-                word_vectors.place(self.model, examples, tokenizer, self.settings.seed)
+                found = word_vectors.place(self.model, examples, tokenizer, self.settings.seed)
+                distribution.check_same(self.session.strategy, found, _OTHER_EMBEDDINGS)
         return restored or 0
 
     def _milestones(self, start: int) -> Milestones:

@@ -14,7 +14,8 @@ from bert_tf.training.progress import History
 from bert_tf.training.schedules import (
     PhaseCycles,
     Schedule,
-    WarmupDecay,
+    WarmupHoldDecay,
+    WarmupLinearDecay,
 )
 from bert_tf.training.session import Session
 from pipelines.common import files, json_files
@@ -28,7 +29,7 @@ _MIN_POINTS = 3  # of the history; the first one is slow, as functions are compi
 def make_schedule(settings: PretrainingSettings) -> Schedule:
     """The schedule of a run; with minutes, its end is still open."""
     if settings.minutes is not None:
-        return WarmupDecay(settings.learning_rates[0], settings.warmup_steps[0])
+        return WarmupHoldDecay(settings.learning_rates[0], settings.warmup_steps[0])
     if len(settings.learning_rates) > 1:
         steps = [phase.steps for phase in settings.phases]
         return PhaseCycles(settings.learning_rates, settings.warmup_steps, steps)
@@ -40,8 +41,9 @@ def make_schedule(settings: PretrainingSettings) -> Schedule:
             total // 10,
         )
         warmup = total // 10
-    fraction = settings.decay_fraction
-    return WarmupDecay(rate, warmup, total, None if fraction is None else round(fraction * total))
+    if settings.decay_fraction is not None:
+        return WarmupHoldDecay(rate, warmup, total, round(settings.decay_fraction * total))
+    return WarmupLinearDecay(rate, warmup, total)
 
 
 class _Ending(TypedDict):
@@ -70,7 +72,7 @@ class TimeBudget:
         folder: str,
         start: int,
     ):
-        assert isinstance(session.schedule, WarmupDecay)  # see `make_schedule`
+        assert isinstance(session.schedule, WarmupHoldDecay)  # see `make_schedule`
         self._seconds, self._schedule = 60 * minutes, session.schedule
         self._decay_seconds = (decay_fraction or _DECAY_FRACTION) * self._seconds
         self._strategy, self._write = session.strategy, session.is_chief

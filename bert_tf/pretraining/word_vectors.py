@@ -6,6 +6,8 @@ embedding as implicit matrix factorization"); a singular value decomposition doe
 docs/guides/recipes.md has what they are worth, and what wider neighbourhoods are.
 """
 
+import hashlib
+
 import numpy as np
 from scipy import sparse
 from sklearn.utils.extmath import randomized_svd
@@ -16,14 +18,15 @@ from pipelines.pretraining import example_reader
 from pipelines.pretraining.example_reader import ExampleFiles
 from pipelines.tokenizers.base import Tokenizer
 
-_EXAMPLES, _BATCH = 120_000, 4096
+_EXAMPLES = 120_000
+_TOKENS = 1 << 18  # are counted at a time
 # Contexts count by their frequency to this power, so that rare ones weigh less (Levy et al. 2015).
 _SMOOTHING = 0.75
 
 
 def place(
     model: PretrainingObjective, examples: ExampleFiles, tokenizer: Tokenizer, seed: int
-) -> None:
+) -> str:
     """Initializes the word embeddings of a model; tokens without neighbours keep their random ones.
 
     Args:
@@ -31,6 +34,9 @@ def place(
       examples: of training; the first 120,000 in the order of the run are counted.
       tokenizer: of the examples.
       seed: of the run.
+
+    Returns:
+      A checksum of the embeddings, which differ where machines round differently.
 
     Raises:
       InputError: the model has no word embeddings.
@@ -48,6 +54,7 @@ def place(
     values = np.array(table)
     values[known, : vectors.shape[1]] = size * vectors[known] / norms[known]
     table.assign(values)
+    return hashlib.sha256(values.tobytes()).hexdigest()
 
 
 def count_neighbours(examples: ExampleFiles, tokenizer: Tokenizer, seed: int) -> sparse.csr_matrix:
@@ -57,26 +64,17 @@ def count_neighbours(examples: ExampleFiles, tokenizer: Tokenizer, seed: int) ->
     """
     size = len(tokenizer.vocabulary)
     counts = sparse.csr_matrix((size, size))
-    batches = -(-min(_EXAMPLES, examples.total) // _BATCH)  # the last one may repeat some
-    reader = example_reader.training_batches(examples, _BATCH, seed).take(batches)
+    size_of_batch = max(1, _TOKENS // examples.max_seq_length)
+    batches = -(-min(_EXAMPLES, examples.total) // size_of_batch)  # the last one may repeat some
+    reader = example_reader.training_batches(examples, size_of_batch, seed).take(batches)
     for batch in reader.as_numpy_iterator():
-        tokens = original_tokens(batch)
+        tokens = example_reader.original_tokens(batch)
         tokens[np.isin(tokens, tokenizer.special_ids)] = -1
         left, right = tokens[:, :-1].ravel(), tokens[:, 1:].ravel()
         pairs = (left >= 0) & (right >= 0)
         ones = np.ones(pairs.sum())
         counts += sparse.csr_matrix((ones, (left[pairs], right[pairs])), counts.shape)
     return counts
-
-
-def original_tokens(batch: dict[str, np.ndarray]) -> np.ndarray:
-    """The tokens of a batch before masking, -1 for padding: int64 [batch, length]."""
-    tokens = batch["input_word_ids"].astype(np.int64)
-    if "masked_lm_weights" in batch:  # else training draws the masks
-        rows, slots = np.nonzero(batch["masked_lm_weights"] > 0)
-        places = batch["masked_lm_positions"][rows, slots]
-        tokens[rows, places] = batch["masked_lm_ids"][rows, slots]
-    return np.where(batch["input_mask"] > 0, tokens, -1)
 
 
 def factorize(counts: sparse.csr_matrix, width: int) -> np.ndarray:
@@ -90,10 +88,10 @@ def factorize(counts: sparse.csr_matrix, width: int) -> np.ndarray:
       width: number of factors.
 
     Returns:
-      float64 [vocab_size, min(width, vocab_size)]; zeros for tokens without neighbours.
+      float32 [vocab_size, min(width, vocab_size)]; zeros for tokens without neighbours.
     """
     after, before = _positive_information(counts), _positive_information(counts.T)
-    both = sparse.hstack([after, before]).tocsr()
+    both = sparse.hstack([after, before]).tocsr().astype(np.float32)
     width = min(width, counts.shape[0])
     vectors, values, _ = randomized_svd(both, width, n_iter=2, random_state=0)
     return vectors * np.sqrt(values)

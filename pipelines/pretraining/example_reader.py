@@ -332,6 +332,18 @@ def group_table(
     return filled(list(members_of)), filled(list(starts_of)), np.array(skips, np.int64)
 
 
+def original_tokens(batch: dict[str, np.ndarray]) -> np.ndarray:
+    """Returns the tokens of a batch without masks and noise, int64 [batch, length]; -1: padding."""
+    if "target_word_ids" in batch:
+        return np.where(batch["target_mask"] > 0, batch["target_word_ids"].astype(np.int64), -1)
+    tokens = batch["input_word_ids"].astype(np.int64)
+    if "masked_lm_weights" in batch:  # else training draws the masks
+        rows, slots = np.nonzero(batch["masked_lm_weights"] > 0)
+        places = batch["masked_lm_positions"][rows, slots]
+        tokens[rows, places] = batch["masked_lm_ids"][rows, slots]
+    return np.where(batch["input_mask"] > 0, tokens, -1)
+
+
 def describe(example: dict[str, Any], tokens: Sequence[str]) -> Iterator[str]:
     """Yields lines that describe an example, arrays [size] by our feature names, for reading.
 

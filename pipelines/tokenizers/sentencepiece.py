@@ -149,6 +149,7 @@ class SentencePieceTokenizer(Tokenizer):
         self.begins_word |= [token in added for token in tokens]
         divide = (lambda _, index: [index]) if self._as_is else _parts
         parts = [divide(vocabulary, index) for index in range(len(tokens))]
+        self._words = functools.cache(self._table_of_words)
         # In functions, so that tf.Module does not track them.
         self._parts = lambda: parts
         self._has_parts = np.array([len(part) > 1 for part in parts])
@@ -292,12 +293,10 @@ class SentencePieceTokenizer(Tokenizer):
 
     def tokenize_running_text(self, sentences: Sequence[str]) -> Ids:
         """Returns the ids of `tokenize`, which computes only those of words not met before."""
-        if self._words is None:
-            return super().tokenize_running_text(sentences)
-        return self._words.ids(sentences)
+        words = self._words()
+        return words.ids(sentences) if words else super().tokenize_running_text(sentences)
 
-    @functools.cached_property
-    def _words(self) -> "unigram_words.UnigramWords | None":
+    def _table_of_words(self) -> "unigram_words.UnigramWords | None":
         from pipelines.tokenizers import unigram_words  # numba, which servers do without
 
         vocabulary = self.vocabulary

@@ -162,23 +162,27 @@ def merges_of(model: bytes) -> list[Merge]:
 
 
 def is_unigram(model: bytes) -> bool:
-    """Returns whether a model chooses the most probable pieces, and has no pieces of bytes."""
-    spec = _parse(model, "").trainer_spec
-    return spec.model_type == spec.UNIGRAM and not spec.byte_fallback
+    """Returns whether a model chooses the most probable pieces, as those of ALBERT and XLM-R do.
+
+    Models with another normalization than theirs, or with pieces of bytes, do not count.
+    """
+    found = _parse(model, "")
+    spec, normalization = found.trainer_spec, found.normalizer_spec.name
+    usual = normalization in ("nmt_nfkc", "nmt_nfkc_cf")
+    return spec.model_type == spec.UNIGRAM and usual and not spec.byte_fallback
 
 
 def scores(model: bytes) -> tuple[list[str], list[float]]:
     """Returns the pieces of a unigram model, and their scores; -inf: not found in texts.
 
-    Those that users define have a bonus. For several bytes, it differs between releases of
-    SentencePiece, and is inf here.
+    Those that users define have -0.1, as in SentencePiece where no score is above 0.
     """
-    pieces, found = _parse(model, "").pieces, []
-    highest = max(each.score for each in pieces if each.type == _KINDS.NORMAL)
-    for each in pieces:
-        defined = highest - 0.1 if len(each.piece.encode()) == 1 else math.inf
-        of_kind = {_KINDS.NORMAL: each.score, _KINDS.USER_DEFINED: defined}
-        found.append(of_kind.get(each.type, -math.inf))
+    pieces = _parse(model, "").pieces
+    defined = {_KINDS.USER_DEFINED: -0.1}
+    found = [
+        each.score if each.type == _KINDS.NORMAL else defined.get(each.type, -math.inf)
+        for each in pieces
+    ]
     return [each.piece for each in pieces], found
 
 

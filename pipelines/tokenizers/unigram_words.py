@@ -4,12 +4,12 @@ A unigram model chooses the pieces whose scores have the highest sum, by the alg
 (Kudo 2018, arXiv 1804.10959, section 3.2). Where no piece contains a space, the best pieces of a
 text are those of its words, except for rounding: SentencePiece adds float32 scores from the
 beginning of the text. So the two best segmentations of each word are compared. Where they are as
-close as rounding can make a difference, the whole text is left to SentencePiece. So are texts with
-words that the table does not keep, as is usual where no spaces are written. Of English text and
-ALBERT's model, both together are 1 % of the lines.
+close as rounding can make a difference, the whole text is left to SentencePiece, as in SHARE of the
+lines of English text by ALBERT's model.
 """
 
 import itertools
+import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -25,12 +25,13 @@ from pipelines.tokenizers.vocabulary import GEMMA
 # segmentations.
 _MAX_SUM, _ROUNDING = 2.0**16, 2.0**-8
 _UNKNOWN_PENALTY = 10.0  # the score of an unknown character is the lowest one less this
-_LONG = b"\xff"  # instead of a long word; not UTF-8
 _ONE, _FACTOR = np.uint64(1), np.uint64(0x100000001B3)  # of the hash FNV-1a
 
 
 class UnigramWords:
     """Computes the ids of `tokenize`, with a table of words; see `are_independent`.
+
+    It is not for several threads at once.
 
     Args:
       vocabulary: the model.
@@ -56,15 +57,15 @@ class UnigramWords:
         self._pieces, self._bounds = _joined([piece.encode() for piece in pieces])
         self._scores = np.array(scores)
         self._slots = _table(self._pieces, self._bounds, self._scores)
-        # A longer text could have a sum of scores beyond _MAX_SUM.
         lowest = self._scores[np.isfinite(self._scores)].min() - _UNKNOWN_PENALTY
-        self._longest = int(_MAX_SUM / -lowest)
+        # The scores of a longer text, with a space before each word, could add up to more.
+        self._longest = int(_MAX_SUM / -lowest / 2)
         self._scores[self._unknown] = lowest
 
     def ids(self, texts: Sequence[str]) -> Ids:
         """Returns the ids of texts."""
         ids, splits = self._cache.ids(texts, self._separators)
-        unsure = np.maximum(np.diff(splits), [*map(len, texts)]) > self._longest
+        unsure = np.array([len(text) > self._longest for text in texts], bool)
         unsure[np.searchsorted(splits, np.nonzero(ids == self._unsure)[0], "right") - 1] = True
         rows = np.nonzero(unsure)[0].tolist()
         if not rows:
@@ -76,31 +77,34 @@ class UnigramWords:
         return np.concatenate(parts), np.cumsum([0, *map(len, parts)], dtype=np.int64)
 
     def _ids_of_words(self, words: list[bytes]) -> Ids:
-        short = [word if len(word) <= word_cache.LONGEST else b"" for word in words]
-        texts = [text.decode() for text in self._normalize(short).numpy()]
-        normalized = [text.encode() for text in self._processor.normalize(texts)]
-        for row, word in enumerate(words):
-            if len(word) > word_cache.LONGEST:
-                normalized[row] = _LONG
-        data, bounds = _joined(normalized)
+        texts = [text.decode() for text in self._normalize(words).numpy()]
+        normalized = self._processor.normalize(texts)
+        data, bounds = _joined([text.encode() for text in normalized])
+        # Those that become longer could make the sum of a text larger than its length allows.
+        longer = [
+            len(text) > len(word.decode()) + 1 for text, word in zip(normalized, words, strict=True)
+        ]
         pieces = (self._pieces, self._bounds, self._scores, self._slots)
-        ids, splits = _segment(data, bounds, *pieces, self._unknown, self._unsure)
-        ragged = self._divide(tf.RaggedTensor.from_row_splits(ids, splits))
-        return as_arrays(ragged)
+        ids, splits = _segment(
+            data, bounds, np.array(longer, bool), *pieces, self._unknown, self._unsure
+        )
+        return as_arrays(self._divide(tf.RaggedTensor.from_row_splits(ids, splits)))
 
 
 def are_independent(vocabulary: SentencePieceVocabulary) -> bool:
     """Whether the pieces of a word do not depend on the words around it.
 
-    It is a unigram model, each word begins with a space, which is a piece and within no other one,
-    and runs of white space are one space.
+    It is a unigram model with a usual normalization, each word begins with a space, which is a
+    piece of texts and within no other one, and runs of white space are one space.
     """
-    tokens = vocabulary.tokens
+    if vocabulary.form is GEMMA or not sentencepiece_numbering.is_unigram(vocabulary.model):
+        return False
+    scores = dict(zip(*sentencepiece_numbering.scores(vocabulary.model), strict=True))
     return (
-        vocabulary.form is not GEMMA
-        and sentencepiece_numbering.is_unigram(vocabulary.model)
-        and SPACE in tokens
-        and not any(SPACE in token[1:] for token in tokens)
+        -math.inf < scores.get(SPACE, -math.inf)
+        and max(scores.values()) <= 0
+        and not any(set(f"{SPACE} \t\n\r") & set(token[1:]) for token in scores)
+        and not any(token[:1] in (" ", "\t", "\n", "\r") for token in scores)
         and vocabulary.processor.normalize(" a \t b\n\r c ") == f"{SPACE}a{SPACE}b{SPACE}c"
     )
 
@@ -136,7 +140,7 @@ def _slot(number, slots):
 
 
 @compiled
-def _segment(data, splits, pieces, bounds, scores, slots, unknown, unsure):
+def _segment(data, splits, longer, pieces, bounds, scores, slots, unknown, unsure):
     """Returns the best pieces of each word, or `unsure` as its only one, and where they end."""
     longest = np.max(bounds[1:] - bounds[:-1])
     ids, ends = np.empty(len(data) + len(splits), np.int32), np.zeros(len(splits), np.int64)
@@ -144,14 +148,15 @@ def _segment(data, splits, pieces, bounds, scores, slots, unknown, unsure):
     for word in range(len(splits) - 1):
         text = data[splits[word] : splits[word + 1]]
         size = len(text)
-        # Of the best segmentation up to each byte, and of the next one: the sum and the number of
-        # pieces. Of the best one: the last piece, and where it begins.
-        sums, counts = np.full((2, size + 1), -np.inf), np.zeros((2, size + 1), np.int64)
+        # The sums of the best segmentation up to each byte, and of the next one; of the best one
+        # the last piece, and where it begins.
+        sums, characters = np.full((2, size + 1), -np.inf), 0
         last, begin = np.zeros(size + 1, np.int64), np.zeros(size + 1, np.int64)
         sums[0, 0] = 0.0
         for first in range(size):
             if text[first] & 0xC0 == 0x80:  # within a character
                 continue
+            characters += 1
             mixed, after = np.uint64(0), first + 1
             while after < size and text[after] & 0xC0 == 0x80:
                 after += 1
@@ -167,12 +172,11 @@ def _segment(data, splits, pieces, bounds, scores, slots, unknown, unsure):
                     slot = _slot(slot + _ONE, slots)
                 if slots[slot]:
                     has_own |= end == after
-                    _extend(sums, counts, last, begin, first, end, piece, scores[piece])
+                    _extend(sums, last, begin, first, end, piece, scores[piece])
             if not has_own:  # the first character is not a piece
-                _extend(sums, counts, last, begin, first, after, unknown, scores[unknown])
-        close = _ROUNDING * max(counts[0, size], counts[1, size])
-        is_long = size > 0 and text[0] == _LONG[0]
-        if is_long or not (sums[0, size] < np.inf and sums[0, size] - sums[1, size] >= close):
+                _extend(sums, last, begin, first, after, unknown, scores[unknown])
+        # No segmentation has more pieces than the word has characters.
+        if longer[word] or sums[0, size] - sums[1, size] < _ROUNDING * characters:
             ids[total] = unsure
             total += 1
         else:
@@ -188,13 +192,12 @@ def _segment(data, splits, pieces, bounds, scores, slots, unknown, unsure):
 
 
 @compiled
-def _extend(sums, counts, last, begin, first, end, piece, score):
+def _extend(sums, last, begin, first, end, piece, score):
     """Extends the two best segmentations up to a byte by a piece, where that is among the best."""
     for way in range(2):
         found = sums[way, first] + score
         if found > sums[0, end]:
-            sums[1, end], counts[1, end] = sums[0, end], counts[0, end]
-            sums[0, end], counts[0, end] = found, counts[way, first] + 1
+            sums[1, end], sums[0, end] = sums[0, end], found
             last[end], begin[end] = piece, first
         elif found > sums[1, end]:
-            sums[1, end], counts[1, end] = found, counts[way, first] + 1
+            sums[1, end] = found

@@ -6,12 +6,12 @@ from types import SimpleNamespace
 import tensorflow as tf
 
 from bert_tf.pretraining.schedule import ENDING, TimeBudget
-from bert_tf.training.schedules import WarmupDecay
+from bert_tf.training.schedules import WarmupHoldDecay
 from bert_tf.training.settings import MAX_STEPS
 
 
 def _budget(folder, start=0):
-    schedule = WarmupDecay(1.0, 10)
+    schedule = WarmupHoldDecay(1.0, 10)
     session = SimpleNamespace(
         schedule=schedule, strategy=tf.distribute.get_strategy(), is_chief=True
     )

@@ -24,7 +24,7 @@ def test_neighbours_are_those_of_the_texts_before_masking(examples, monkeypatch)
     files, tokenizer = examples
     # A divisor, so that the endless order of training gives each example once.
     divisor = next(size for size in range(500, 0, -1) if files.total % size == 0)
-    monkeypatch.setattr(word_vectors, "_BATCH", divisor)
+    monkeypatch.setattr(word_vectors, "_TOKENS", divisor * files.max_seq_length)
     found = word_vectors.count_neighbours(files, tokenizer, seed=1)
     expected = np.zeros(found.shape)
     for batch in example_reader.evaluation_batches(files, 7).as_numpy_iterator():

@@ -25,7 +25,7 @@ from bert_tf.objectives.masked_lm_next_sentence import MaskedLMNextSentence  # n
 from bert_tf.training import loop  # noqa: E402
 from bert_tf.training.distribution import Compilation, StrategyName, make_strategy  # noqa: E402
 from bert_tf.training.optimizers import OptimizerName, make_optimizer  # noqa: E402
-from bert_tf.training.schedules import WarmupDecay  # noqa: E402
+from bert_tf.training.schedules import WarmupHoldDecay  # noqa: E402
 from bert_tf.training.step import TrainingStep  # noqa: E402
 from pipelines.pretraining import example_reader  # noqa: E402
 from tests.bert_tf.helpers import CONFIG  # noqa: E402
@@ -44,7 +44,7 @@ with strategy.scope():
     config = CONFIG.from_dict(CONFIG.to_dict() | changes)
     model = MaskedLMNextSentence(config, dtype=args.precision)
     # A rate at which a dozen steps learn; LAMB scales its updates to the size of the weights.
-    schedule = WarmupDecay(2e-2 if args.optimizer == "lamb" else 1e-2, 1)
+    schedule = WarmupHoldDecay(2e-2 if args.optimizer == "lamb" else 1e-2, 1)
     optimizer = make_optimizer(OptimizerName(args.optimizer), schedule, clip_norm=0.5)
     optimizer.build(model.trainable_variables)
 step = TrainingStep(model, optimizer, strategy, args.accumulation, Compilation(args.compilation))

@@ -13,7 +13,7 @@ from bert_tf.training import loop
 from bert_tf.training.checkpoints import Checkpoints
 from bert_tf.training.distribution import Compilation
 from bert_tf.training.optimizers import AdamW
-from bert_tf.training.schedules import WarmupDecay
+from bert_tf.training.schedules import WarmupLinearDecay
 from bert_tf.training.step import INPUT_WAIT, StepSource, TrainingStep
 from pipelines.common import stopping
 from pipelines.common.errors import InputError
@@ -34,7 +34,7 @@ class Run:
         self.settings = loop.LoopSettings(**(options | changes))
         keras.utils.set_random_seed(5)
         self.model = MaskedLMNextSentence(SMALL)
-        self.optimizer = AdamW(WarmupDecay(1e-2, 2, STEPS))
+        self.optimizer = AdamW(WarmupLinearDecay(1e-2, 2, STEPS))
         self.optimizer.build(self.model.trainable_variables)
         self.state = loop.state_variables(self.model, self.optimizer)
         self.checkpoints = Checkpoints(str(folder), self.state)

@@ -9,7 +9,7 @@ from bert_tf.models.config import BertConfig
 from bert_tf.models.layers import Dense, TransformerBlock
 from bert_tf.training import optimizers
 from bert_tf.training.optimizers import LAMB, AdamW, Muon, OptimizerName, make_optimizer
-from bert_tf.training.schedules import PhaseCycles, WarmupDecay
+from bert_tf.training.schedules import PhaseCycles, WarmupHoldDecay, WarmupLinearDecay
 from tests.bert_tf.objectives.test_contract import CASES
 
 
@@ -179,7 +179,7 @@ def test_keras_fit_can_use_it(cls):
 
 @pytest.mark.parametrize("name", list(OptimizerName))
 def test_get_config_round_trip(name):
-    schedule = WarmupDecay(1e-3, 10, 100)
+    schedule = WarmupLinearDecay(1e-3, 10, 100)
     optimizer = make_optimizer(name, schedule, decay=0.02, bias_correction=True)
     assert optimizer.name == name
     again = type(optimizer).from_config(optimizer.get_config())
@@ -187,19 +187,19 @@ def test_get_config_round_trip(name):
 
 
 def test_the_rate_stays_until_the_end_is_told():
-    schedule = WarmupDecay(1.0, 10)
+    schedule = WarmupHoldDecay(1.0, 10)
     rate = tf.function(schedule)
     assert float(rate(tf.constant(4))) == pytest.approx(0.5)
     assert {float(rate(tf.constant(step))) for step in (10, 1000, 10**6)} == {1.0}
     schedule.end_at(120, 100)
     assert [float(rate(tf.constant(step))) for step in (20, 70, 120)] == [1.0, 0.5, 0.0]
-    again = WarmupDecay.from_config(schedule.get_config())
+    again = WarmupHoldDecay.from_config(schedule.get_config())
     assert float(again(70)) == 0.5 and again.total_steps == 120
 
 
 def test_each_phase_has_a_cycle_of_its_own():
     schedule = PhaseCycles([1.0, 0.5], [10, 4], [110, 24])
-    alone = [WarmupDecay(1.0, 10, 110), WarmupDecay(0.5, 4, 24)]
+    alone = [WarmupLinearDecay(1.0, 10, 110), WarmupLinearDecay(0.5, 4, 24)]
     expected = [float(alone[0](step)) for step in range(110)]
     expected += [float(alone[1](step)) for step in range(24)] + [0.0]
     assert [float(schedule(tf.constant(step))) for step in range(135)] == expected

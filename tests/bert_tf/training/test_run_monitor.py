@@ -12,7 +12,7 @@ from bert_tf.objectives.masked_lm_next_sentence import MaskedLMNextSentence
 from bert_tf.training.distribution import make_strategy
 from bert_tf.training.progress import HISTORY
 from bert_tf.training.run_monitor import RunMonitor
-from bert_tf.training.schedules import WarmupDecay
+from bert_tf.training.schedules import WarmupLinearDecay
 from bert_tf.training.session import Session
 from bert_tf.training.settings import StrategyName, TrainingSettings
 from bert_tf.training.step import StepSource
@@ -28,7 +28,7 @@ def _noted(folder, batches, steps_per_execution):
     session = Session(
         make_strategy(StrategyName.ONE_DEVICE),
         TrainingSettings(steps_per_execution=steps_per_execution),
-        WarmupDecay(1e-3, 1, STEPS),
+        WarmupLinearDecay(1e-3, 1, STEPS),
         lambda: MaskedLMNextSentence(CONFIG),
     )
     step = session.make_step(session.model)

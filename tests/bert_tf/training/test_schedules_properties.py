@@ -5,7 +5,7 @@ import tensorflow as tf
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bert_tf.training.schedules import WarmupDecay
+from bert_tf.training.schedules import WarmupLinearDecay
 
 
 @given(
@@ -16,7 +16,7 @@ from bert_tf.training.schedules import WarmupDecay
 )
 def test_it_rises_to_its_peak_and_falls_to_nothing(peak, steps):
     warmup, total = steps
-    schedule = WarmupDecay(peak, warmup, total)
+    schedule = WarmupLinearDecay(peak, warmup, total)
     rates = schedule(tf.range(total + 2)).numpy()
     tolerance = 1e-5 * peak
     assert rates.min() >= 0 and rates.max() <= peak * (1 + 1e-6)
@@ -30,5 +30,5 @@ def test_it_rises_to_its_peak_and_falls_to_nothing(peak, steps):
     # Linear: the same step up, and the same down.
     for part in (rates[: top + 1], rates[warmup : total + 1]):
         assert np.ptp(np.diff(part)) <= tolerance if len(part) > 1 else True
-    again = WarmupDecay.from_config(schedule.get_config())
+    again = WarmupLinearDecay.from_config(schedule.get_config())
     np.testing.assert_array_equal(again(tf.range(total)).numpy(), rates[:total])

@@ -27,6 +27,18 @@ def _xlm_r():
     return registry.make(SentencePieceVocabulary(model))
 
 
+def _camembert():
+    model = sentencepiece_numbering.of_fairseq(tokenizers.fairseq_model(), True, "")
+    return registry.make(SentencePieceVocabulary(model))
+
+
+def _defined():
+    """A model with pieces of its user's, of one byte and of several."""
+    model = tokenizers.fairseq_model(user_defined_symbols=["o", "er", "–"], size=420)
+    model = sentencepiece_numbering.of_fairseq(model, False, "")
+    return registry.make(SentencePieceVocabulary(model))
+
+
 def _tied(scores):
     """A tokenizer of pieces with scores, of XLM-R's form; without a normalization."""
     special = [(token, 0.0) for token in ("<s>", "<pad>", "</s>", "<unk>")]
@@ -43,10 +55,10 @@ def _is_sure(words, text):
     return words._unsure not in ids
 
 
-@pytest.fixture(scope="module", params=[_albert, _xlm_r], ids=["albert", "xlm-r"])
+@pytest.fixture(scope="module", params=[_albert, _xlm_r, _camembert, _defined])
 def tokenizer(request):
     found = request.param()
-    assert found._words is not None
+    assert found._words() is not None
     return found
 
 
@@ -60,9 +72,8 @@ def test_texts_of_many_forms(tokenizer):
     check_running_text(tokenizer, [*TEXTS, *tokenizers.SENTENCES, *TEXTS])
     check_running_text(tokenizer, [])
     check_running_text(tokenizer, ["", " ", "\t\n"])
-    check_running_text(
-        tokenizer, ["東京は大きい。" * 20, "hello " * 5000, "\u2603" * 4000, "a\u2603 \u2603"]
-    )
+    check_running_text(tokenizer, ["東京は大きい。" * 20, "hello " * 5000, "\u2603" * 4000])
+    check_running_text(tokenizer, ["a\u2603 \u2603", "㌖ ㌖ﷺ a", "▁ a▁ ▁b", "over – lower o-er"])
 
 
 def test_words_whose_best_segmentations_are_close_are_left_to_sentencepiece():
@@ -79,12 +90,14 @@ def test_words_whose_best_segmentations_are_close_are_left_to_sentencepiece():
 
 def test_long_texts_are_left_to_sentencepiece():
     """Rounding grows with the sum of the scores, and so with the text."""
-    scores = {SPACE: -1.1, "a": -3.3, "b": -2.7, "ab": -6.05, "c": -11.7}
+    scores = {SPACE: -1.1, "a": -3.3, "b": -2.7, "ab": -5.95, "c": -11.7}
     tokenizer, words = _tied(scores)
-    assert _is_sure(words, "ab") and words._longest == int(2**16 / 21.7)
-    texts = [f"{'c' * 200_000} ab"]
-    ids, _ = words.ids(texts)
-    assert ids.tolist() == tokenizer.tokenize(texts).flat_values.numpy().tolist()
+    assert _is_sure(words, "ab") and words._longest == int(2**16 / 21.7 / 2)
+    texts = [f"{('c' * 20 + ' ') * count}ab" for count in (10_000, 12_345, 20_000)]
+    expected = tokenizer.tokenize(texts).flat_values.numpy().tolist()
+    assert words.ids(texts)[0].tolist() == expected
+    words._longest = 10**9
+    assert words.ids(texts)[0].tolist() != expected
 
 
 def test_full_tables_begin_anew(monkeypatch):
@@ -105,6 +118,8 @@ def test_pieces_across_words_need_the_whole_text():
         {"normalization_rule_name": "identity"},  # a tab is a character
         {"remove_extra_whitespaces": False},
         {"add_dummy_prefix": False},
+        {"user_defined_symbols": ["\n\n"]},
+        {"byte_fallback": True, "size": 700},
     ):
         vocabulary = learned(**settings)
         assert not unigram_words.are_independent(vocabulary), settings
