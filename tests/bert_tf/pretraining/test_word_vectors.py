@@ -42,6 +42,16 @@ def test_neighbours_are_those_of_the_texts_before_masking(examples, monkeypatch)
     np.testing.assert_array_equal(found.toarray(), expected)
 
 
+def test_tokens_of_noised_texts_are_those_of_the_original():
+    batch = {
+        "input_word_ids": np.array([[1, 2, 4, 5, 0]]),
+        "input_mask": np.array([[1, 1, 1, 1, 0]]),
+        "target_word_ids": np.array([[1, 2, 3, 4, 5, 0]]),
+        "target_mask": np.array([[1, 1, 1, 1, 1, 0]]),
+    }
+    assert example_reader.original_tokens(batch).tolist() == [[1, 2, 3, 4, 5, -1]]
+
+
 def test_factors_give_back_the_positive_mutual_information():
     rng = np.random.default_rng(3)
     counts = rng.integers(0, 4, (12, 12)) * rng.integers(0, 2, (12, 12))
