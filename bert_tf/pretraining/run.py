@@ -118,9 +118,7 @@ def _damage_named(data: inputs.PretrainingData) -> Iterator[None]:
         raise example_reader.find_damage(paths) from error
 
 
-_OTHER_EMBEDDINGS = (
-    "the initial word embeddings, which their processors round differently; use --nopmi_embeddings"
-)
+_OTHER_EMBEDDINGS = "the rounding of their first word embeddings; use --pmi_embeddings=false"
 
 
 class _Run:

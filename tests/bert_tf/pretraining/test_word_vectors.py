@@ -66,10 +66,10 @@ def test_factors_give_back_the_positive_mutual_information():
         [expected, word_vectors._positive_information(sparse.csr_matrix(counts.T)).toarray()]
     )
     vectors = word_vectors.factorize(sparse.csr_matrix(counts), 12)
-    assert np.abs(vectors[5]).max() < 1e-9
+    assert np.abs(vectors[5]).max() < 1e-5
     # vectors = U sqrt(S), so their products are those of U S U^T, the root of both @ both^T.
     products = vectors @ vectors.T
-    np.testing.assert_allclose(products @ products, both @ both.T, atol=1e-8)
+    np.testing.assert_allclose(products @ products, both @ both.T, rtol=1e-4, atol=1e-4)
 
 
 def test_tokens_in_the_same_places_have_near_vectors():
