@@ -23,6 +23,7 @@ _QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"')
 # Attributes with such numbers: gradients of calls, and unnamed variables.
 _NUMBERED = ("_gradient_op_type", "_user_specified_name")
 _GROWING = ("history.jsonl", "milestones.jsonl", "log.txt")  # written line by line
+_EVENTS = "events.out.tfevents."  # logs of TensorBoard, named by time; history.jsonl has the same
 _PNG_END = b"IEND\xaeB`\x82"
 
 
@@ -31,7 +32,7 @@ def contents(folder: Path) -> dict[str, str]:
     return {
         str(path.relative_to(folder)): _digest(path, folder)
         for path in sorted(folder.rglob("*"))
-        if path.is_file()
+        if path.is_file() and not path.name.startswith(_EVENTS)
     }
 
 
@@ -123,7 +124,8 @@ def partially_written(folder: Path, expected: dict[str, str]) -> str | None:
     """
     for path in sorted(folder.rglob("*")):
         name = str(path.relative_to(folder))
-        if not path.is_file() or ".partial" in name or path.name in _GROWING:
+        grows = path.name in _GROWING or path.name.startswith(_EVENTS)
+        if not path.is_file() or ".partial" in name or grows:
             continue
         try:
             same = path.name not in _UNCOMPARED and expected.get(name) == _digest(path, folder)
