@@ -53,7 +53,7 @@ def timed(case: Case) -> dict[str, Any]:
     positions = max(config.max_position_embeddings, case.length)
     config = dataclasses.replace(config, max_position_embeddings=positions)
     model = MaskedLMNextSentence(config, dtype=_PRECISION)
-    step = training_step(model, "step")
+    step = training_step(model, "step", tf.distribute.get_strategy())
     predictions = _PREDICTIONS[case.length]
     batch = random_batch(0, batch_size=case.batch, length=case.length, predictions=predictions)
     batches = iter(tf.data.Dataset.from_tensors(batch).repeat())

@@ -3,6 +3,8 @@
 import argparse
 import json
 import os
+import platform
+import re
 import shlex
 import subprocess
 import time
@@ -10,6 +12,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import psutil
+
+from pipelines.common import machine
 
 _INTERVAL = 0.1  # seconds between two samples of memory
 
@@ -19,6 +23,12 @@ def parsed(parser: argparse.ArgumentParser, arguments: Sequence[str] | None) -> 
     parser.add_argument("--more_flags", default="", help=argparse.SUPPRESS)
     args = parser.parse_args(arguments)
     return parser.parse_args(shlex.split(args.more_flags), args)
+
+
+def place() -> str:
+    """The cores and the processor of this machine, for records."""
+    found = re.search(r"^model name\s*: (.+)$", machine.processor(), re.MULTILINE)
+    return f"{machine.cores()} cores of {found[1] if found else platform.machine()}"
 
 
 def json_of(command: list[str], **environment: str) -> dict[str, Any]:

@@ -7,7 +7,6 @@ environment of their own (benchmarks/requirements.txt).
 import argparse
 import datetime
 import json
-import os
 import platform
 import random
 import re
@@ -21,8 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import answers
-from benchmarks.processes import json_of, parsed, peak_memory, row
-from pipelines.common import machine
+from benchmarks.processes import json_of, parsed, peak_memory, place, row
 from pipelines.corpus import builtin
 
 _PEERS = Path("benchmarks/peers")
@@ -267,15 +265,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Runs the selected comparisons and merges their rows into the results."""
     args = _parse(arguments)
     results: Rows = json.loads(args.results.read_text()) if args.results.exists() else {}
-    known = dict(line.split(":", 1) for line in machine.processor().splitlines() if ":" in line)
-    model = known.get("model name\t", platform.machine()).strip()
-    place = f"{os.cpu_count()} cores of {model}, Python {platform.python_version()}"
+    where = f"{place()}, Python {platform.python_version()}"
     with tempfile.TemporaryDirectory() as folder:
         benchmarks = Benchmarks(args, Path(folder))
         for name in args.only:
             rows: Rows = getattr(benchmarks, name)()
             for found in rows.values():
-                found |= {"date": datetime.date.today().isoformat(), "machine": place}
+                found |= {"date": datetime.date.today().isoformat(), "machine": where}
             results |= rows
             args.results.write_text(json.dumps(results, indent=2) + "\n")
     for name, found in results.items():

@@ -12,8 +12,9 @@ import tensorflow as tf
 from benchmarks.peers import timing
 from bert_tf.models.config import BertConfig
 from bert_tf.objectives.masked_lm_next_sentence import MaskedLMNextSentence
-from bert_tf.training.distribution import Compilation
+from bert_tf.training import distribution
 from bert_tf.training.optimizers import AdamW
+from bert_tf.training.settings import Compilation, StrategyName
 from bert_tf.training.step import TrainingStep
 
 _NAMES = {
@@ -33,11 +34,12 @@ def random_batch(seed: int, **sizes: int) -> dict[str, tf.Tensor]:
     return features | {"masked_lm_weights": tf.ones_like(features["masked_lm_ids"], tf.float32)}
 
 
-def training_step(model: MaskedLMNextSentence, compilation: str) -> TrainingStep:
+def training_step(
+    model: MaskedLMNextSentence, compilation: str, strategy: tf.distribute.Strategy
+) -> TrainingStep:
     """The training step of a model."""
     optimizer = AdamW(1e-4)
     optimizer.build(model.trainable_variables)
-    strategy = tf.distribute.get_strategy()
     return TrainingStep(model, optimizer, strategy, compilation=Compilation(compilation))
 
 
@@ -46,6 +48,7 @@ def main() -> None:
     parser = timing.parser(__doc__.splitlines()[0], "float32", "mixed_bfloat16")
     parser.add_argument("--compilation", choices=("fused", "step", "off"), default="fused")
     args = parser.parse_args()
+    strategy = distribution.make_strategy(StrategyName.ONE_DEVICE)  # which sets the threads, too
     keras.utils.set_random_seed(0)
     config = BertConfig(
         vocab_size=timing.VOCABULARY,
@@ -54,7 +57,8 @@ def main() -> None:
         num_attention_heads=timing.HEADS,
         intermediate_size=4 * timing.WIDTH,
     )
-    step = training_step(MaskedLMNextSentence(config, dtype=args.precision), args.compilation)
+    model = MaskedLMNextSentence(config, dtype=args.precision)
+    step = training_step(model, args.compilation, strategy)
     batches = itertools.cycle([random_batch(seed) for seed in range(4)])
     numbers, seed = itertools.count(), tf.constant(12345)
     timing.report_steps(

@@ -28,7 +28,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from benchmarks.processes import parsed
+from benchmarks.processes import parsed, place
 from benchmarks.soak.outcomes import Case, Outcome, Workspace
 from pipelines.common.machine import cores
 
@@ -187,7 +187,7 @@ def _about(args: argparse.Namespace) -> dict[str, Any]:
         "date": time.strftime("%Y-%m-%d"),
         "minutes": args.minutes,
         "seed": args.seed,
-        "machine": f"{os.cpu_count()} cores, {platform.machine()}",
+        "machine": place(),
         "python": platform.python_version(),
         "tensorflow": importlib.metadata.version("tensorflow"),
     }

@@ -10,7 +10,7 @@ passes are ordinary parts of it.
 
 For inference on a server (`inference`) each function uses plain ops instead, in the patterns that
 TensorFlow's graph optimizer fuses on a CPU: a matrix product with its bias, with gelu or with the
-residual becomes one kernel, and so do attention scores with scale and mask. It has no dropout.
+residual becomes one kernel, and so do attention scores with scale and mask. There is no dropout.
 """
 
 import contextlib

@@ -101,9 +101,8 @@ def guess(
     for batch in training:
         tokens = example_reader.original_tokens(batch)
         frequencies += np.bincount(tokens[tokens >= 0], minlength=vocab_size)
-        left, right = tokens[:, :-1].ravel(), tokens[:, 1:].ravel()
-        usual = [(side >= 0) & ~np.isin(side, special_ids) for side in (left, right)]
-        codes.append((left * vocab_size + right)[usual[0] & usual[1]])
+        left, right = example_reader.neighbours(tokens, special_ids)
+        codes.append(left * vocab_size + right)
     frequencies[list(special_ids)] = 0
     most_frequent = int(frequencies.argmax())
     pairs, counts = np.unique(np.concatenate(codes), return_counts=True)

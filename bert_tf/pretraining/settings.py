@@ -47,7 +47,8 @@ class PretrainingSettings(TrainingSettings):
       sinusoidal_positions: Initialize the position embeddings with sinusoids, so that the model
         need not first learn which positions are close; they are trained as usual.
       pmi_embeddings: Initialize the word embeddings with factors of the pointwise mutual
-        information of neighbours, counted in the examples; they are trained as usual.
+        information of neighbours, counted in the examples of the first phase; they are trained
+        as usual.
       init: Weights to start from: a folder in checkpoints/ of a run, or any model that `bert-tf
         convert` reads. Not given: random weights.
       seed: Seed of the initial weights, the order of the examples and dropout.

@@ -69,11 +69,8 @@ def count_neighbours(examples: ExampleFiles, tokenizer: Tokenizer, seed: int) ->
     reader = example_reader.training_batches(examples, size_of_batch, seed).take(batches)
     for batch in reader.as_numpy_iterator():
         tokens = example_reader.original_tokens(batch)
-        tokens[np.isin(tokens, tokenizer.special_ids)] = -1
-        left, right = tokens[:, :-1].ravel(), tokens[:, 1:].ravel()
-        pairs = (left >= 0) & (right >= 0)
-        ones = np.ones(pairs.sum())
-        counts += sparse.csr_matrix((ones, (left[pairs], right[pairs])), counts.shape)
+        pairs = example_reader.neighbours(tokens, tokenizer.special_ids)
+        counts += sparse.csr_matrix((np.ones(len(pairs[0])), pairs), counts.shape)
     return counts
 
 

@@ -344,6 +344,17 @@ def original_tokens(batch: dict[str, np.ndarray]) -> np.ndarray:
     return np.where(batch["input_mask"] > 0, tokens, -1)
 
 
+def neighbours(tokens: np.ndarray, special_ids: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the left and the right token of all pairs of neighbours, int64 [pairs] each.
+
+    Pairs with a special token or with padding are left out; `tokens` are those of
+    `original_tokens`.
+    """
+    left, right = tokens[:, :-1].ravel(), tokens[:, 1:].ravel()
+    kept = (left >= 0) & (right >= 0) & ~np.isin(left, special_ids) & ~np.isin(right, special_ids)
+    return left[kept], right[kept]
+
+
 def describe(example: dict[str, Any], tokens: Sequence[str]) -> Iterator[str]:
     """Yields lines that describe an example, arrays [size] by our feature names, for reading.
 

@@ -301,10 +301,12 @@ class SentencePieceTokenizer(Tokenizer):
 
         vocabulary = self.vocabulary
         assert isinstance(vocabulary, SentencePieceVocabulary)
-        if not unigram_words.are_independent(vocabulary):
+        scores = unigram_words.independent_scores(vocabulary)
+        if scores is None:
             return None
+        texts = (self.tokenize, self._normalized)
         return unigram_words.UnigramWords(
-            vocabulary, self.tokenize, self._normalized, lambda pieces: self._divide(pieces)[0]
+            vocabulary, scores, *texts, lambda pieces: self._divide(pieces)[0]
         )
 
     def plain_ids(self, text: str) -> list[int] | None:

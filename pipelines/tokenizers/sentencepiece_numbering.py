@@ -161,29 +161,24 @@ def merges_of(model: bytes) -> list[Merge]:
     ]
 
 
-def is_unigram(model: bytes) -> bool:
-    """Returns whether a model chooses the most probable pieces, as those of ALBERT and XLM-R do.
+def unigram_scores(model: bytes) -> dict[str, float] | None:
+    """Returns the scores of all pieces, in the order of ids; -inf: it is not found in texts.
 
-    Models with another normalization than theirs, or with pieces of bytes, do not count.
+    Pieces that users define have -0.1, as in SentencePiece where no score is above 0. None for
+    models that merge pieces, that have pieces of bytes, or another normalization than those of
+    ALBERT and XLM-R.
     """
     found = _parse(model, "")
     spec, normalization = found.trainer_spec, found.normalizer_spec.name
-    usual = normalization in ("nmt_nfkc", "nmt_nfkc_cf")
-    return spec.model_type == spec.UNIGRAM and usual and not spec.byte_fallback
-
-
-def scores(model: bytes) -> tuple[list[str], list[float]]:
-    """Returns the pieces of a unigram model, and their scores; -inf: not found in texts.
-
-    Those that users define have -0.1, as in SentencePiece where no score is above 0.
-    """
-    pieces = _parse(model, "").pieces
+    if spec.model_type != spec.UNIGRAM or spec.byte_fallback:
+        return None
+    if normalization not in ("nmt_nfkc", "nmt_nfkc_cf"):
+        return None
     defined = {_KINDS.USER_DEFINED: -0.1}
-    found = [
-        each.score if each.type == _KINDS.NORMAL else defined.get(each.type, -math.inf)
-        for each in pieces
-    ]
-    return [each.piece for each in pieces], found
+    return {
+        each.piece: each.score if each.type == _KINDS.NORMAL else defined.get(each.type, -math.inf)
+        for each in found.pieces
+    }
 
 
 def cuts_words(model: bytes) -> bool:

@@ -10,7 +10,7 @@ of English text, by ALBERT's model.
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import tensorflow as tf
@@ -29,12 +29,13 @@ _ONE, _FACTOR = np.uint64(1), np.uint64(0x100000001B3)  # of the hash FNV-1a
 
 
 class UnigramWords:
-    """Computes the ids of `tokenize`, with a table of words; see `are_independent`.
+    """Computes the ids of `tokenize`, with a table of words.
 
     It is not for several threads at once.
 
     Args:
       vocabulary: the model.
+      scores: those of `independent_scores`.
       tokenize: returns the ids of texts, string [batch].
       normalize: returns the texts that SentencePiece is given by `tokenize`.
       divide: returns the ids of a batch of pieces.
@@ -43,6 +44,7 @@ class UnigramWords:
     def __init__(
         self,
         vocabulary: SentencePieceVocabulary,
+        scores: Mapping[str, float],
         tokenize: Callable[[Sequence[str]], tf.RaggedTensor],
         normalize: Callable[[Sequence[bytes]], tf.Tensor],
         divide: Callable[[tf.RaggedTensor], tf.RaggedTensor],
@@ -53,9 +55,8 @@ class UnigramWords:
         self._unsure = vocabulary.id_of("mask")  # stands for a word that is left to SentencePiece
         self._cache = word_cache.WordCache(self._ids_of_words)
         self._separators = np.zeros(0x10000, bool)  # white space alone divides words
-        pieces, scores = sentencepiece_numbering.scores(vocabulary.model)
-        self._pieces, self._bounds = _joined([piece.encode() for piece in pieces])
-        self._scores = np.array(scores)
+        self._pieces, self._bounds = _joined([piece.encode() for piece in scores])
+        self._scores = np.array([*scores.values()])
         self._slots = _table(self._pieces, self._bounds, self._scores)
         lowest = self._scores[np.isfinite(self._scores)].min() - _UNKNOWN_PENALTY
         # The scores of a longer text, with a space before each word, could add up to more.
@@ -91,22 +92,22 @@ class UnigramWords:
         return as_arrays(self._divide(tf.RaggedTensor.from_row_splits(ids, splits)))
 
 
-def are_independent(vocabulary: SentencePieceVocabulary) -> bool:
-    """Whether the pieces of a word do not depend on the words around it.
+def independent_scores(vocabulary: SentencePieceVocabulary) -> dict[str, float] | None:
+    """The scores of pieces, as `sentencepiece_numbering.unigram_scores` returns them.
 
-    It is a unigram model with a usual normalization, each word begins with a space, which is a
-    piece of texts and within no other one, and runs of white space are one space.
+    None where the pieces of a word can depend on the words around it. Otherwise each word begins
+    with a space, which is a piece of texts and within no other one, and runs of white space are one
+    space.
     """
-    if vocabulary.form is GEMMA or not sentencepiece_numbering.is_unigram(vocabulary.model):
-        return False
-    scores = dict(zip(*sentencepiece_numbering.scores(vocabulary.model), strict=True))
-    return (
-        -math.inf < scores.get(SPACE, -math.inf)
-        and max(scores.values()) <= 0
-        and not any(set(f"{SPACE} \t\n\r") & set(token[1:]) for token in scores)
-        and not any(token[:1] in (" ", "\t", "\n", "\r") for token in scores)
-        and vocabulary.processor.normalize(" a \t b\n\r c ") == f"{SPACE}a{SPACE}b{SPACE}c"
-    )
+    if vocabulary.form is GEMMA:
+        return None
+    scores = sentencepiece_numbering.unigram_scores(vocabulary.model)
+    if scores is None or max(scores.values()) > 0 or scores.get(SPACE, -math.inf) == -math.inf:
+        return None
+    if any(SPACE in piece[1:] or set(" \t\n\r") & set(piece) for piece in scores):
+        return None
+    normalized = vocabulary.processor.normalize(" a \t b\n\r c ")
+    return scores if normalized == f"{SPACE}a{SPACE}b{SPACE}c" else None
 
 
 def _joined(parts: list[bytes]) -> tuple[np.ndarray, np.ndarray]:

@@ -18,7 +18,7 @@ from pipelines.tokenizers.base import Ids
 _MAX_WORDS = 1 << 19  # with more, the table begins anew
 _SLOTS = 1 << 20
 _OCCURRENCES = 1 << 18  # are numbered at a time
-LONGEST = 32  # bytes; longer words are rare and are not remembered
+_LONGEST = 32  # bytes; longer words are rare and are not remembered
 _END = 255  # follows a text; no byte of UTF-8
 _TEXT_END = 0  # the number of the empty word at the end of a text
 _INNER, _WHITE, _SEPARATOR, _LEAD, _LAST = range(5)  # kinds of bytes; some leads begin separators
@@ -38,7 +38,7 @@ class WordCache:
         self._tokenize = tokenize
         self._found = np.empty(_OCCURRENCES, np.int32)
         self._bounds = np.empty((2, _MAX_WORDS), np.int64)
-        self._keys = np.zeros((_MAX_WORDS, LONGEST // 8), np.uint64)
+        self._keys = np.zeros((_MAX_WORDS, _LONGEST // 8), np.uint64)
         self._forget()
 
     def _forget(self) -> None:
@@ -53,11 +53,11 @@ class WordCache:
           separators: bool [0x10000], the characters before and after which a text can be cut.
         """
         end = bytes([_END])
-        data = end.join([*map(str.encode, texts), end * LONGEST])
-        size = len(data) - LONGEST
+        data = end.join([*map(str.encode, texts), end * _LONGEST])
+        size = len(data) - _LONGEST
         array = np.frombuffer(data, np.uint8)[:size]
         # The eight bytes from each byte on, as one number.
-        eights = np.ndarray(size + LONGEST - 7, np.uint64, data, strides=(1,))
+        eights = np.ndarray(size + _LONGEST - 7, np.uint64, data, strides=(1,))
         kinds = _kinds(separators)
         found, position, total = [(np.zeros(0, np.int32), np.zeros(1, np.int64))], 0, 0
         while position < size:
@@ -134,11 +134,11 @@ def _find(data, eights, position, kinds, separators, slots, keys, known, bounds,
         ):
             slot = (slot + _ONE) & mask
             word = slots[slot]
-        if word == 0 or size > LONGEST:
+        if word == 0 or size > _LONGEST:
             word = known
             known += 1
             bounds[0, word], bounds[1, word] = start, position
-            if size <= LONGEST:
+            if size <= _LONGEST:
                 slots[slot] = word
                 keys[word, 0], keys[word, 1] = first, second
                 keys[word, 2], keys[word, 3] = third, fourth

@@ -2,18 +2,17 @@
 
 import collections
 import itertools
-import os
+import math
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.common import compressed
 from pipelines.tokenizers import registry, sentencepiece_numbering, unigram_words, word_cache
 from pipelines.tokenizers.sentencepiece_vocabulary import SPACE, SentencePieceVocabulary
 from tests import strategies, tokenizers
 from tests.pipelines.tokenizers.test_sentencepiece import TEXTS
-from tests.real_data import data_of
+from tests.real_data import data_of, lines_of_corpora
 from tests.tokenizers import check_running_text
 
 
@@ -45,8 +44,9 @@ def _tied(scores):
     pieces = [*special, *scores.items(), ("<mask>", 0.0)]
     vocabulary = SentencePieceVocabulary(sentencepiece_numbering.of_scores(pieces, b""))
     tokenizer = registry.make(vocabulary)
+    known = {piece: scores.get(piece, -math.inf) for piece, _ in pieces}
     return tokenizer, unigram_words.UnigramWords(
-        vocabulary, tokenizer.tokenize, tokenizer._normalized, lambda found: found
+        vocabulary, known, tokenizer.tokenize, tokenizer._normalized, lambda found: found
     )
 
 
@@ -111,7 +111,7 @@ def test_pieces_across_words_need_the_whole_text():
         model = tokenizers.fairseq_model(**settings)
         return SentencePieceVocabulary(sentencepiece_numbering.of_fairseq(model, False, ""))
 
-    assert unigram_words.are_independent(learned())
+    assert unigram_words.independent_scores(learned())
     for settings in (
         {"model_type": "bpe"},
         {"split_by_whitespace": False, "sentences": ["new york city", "new york"] * 50},
@@ -122,19 +122,12 @@ def test_pieces_across_words_need_the_whole_text():
         {"byte_fallback": True, "size": 700},
     ):
         vocabulary = learned(**settings)
-        assert not unigram_words.are_independent(vocabulary), settings
+        assert unigram_words.independent_scores(vocabulary) is None, settings
         check_running_text(registry.make(vocabulary), TEXTS)
 
 
 @pytest.mark.slow
 def test_every_line_of_every_corpus():
-    root = data_of()
-    tokenizer = registry.load_tokenizer(f"{root}/vocabs/albert/30k-clean.model")
-    paths = [
-        f"{folder}/{name}" for folder, _, names in os.walk(f"{root}/corpora") for name in names
-    ]
-    assert paths
-    for path in sorted(paths):
-        lines = compressed.read_unpacked(path).decode(errors="replace").split("\n")
-        for start in range(0, len(lines), 10_000):
-            check_running_text(tokenizer, lines[start : start + 10_000])
+    tokenizer = registry.load_tokenizer(str(data_of("vocabs/albert/30k-clean.model")))
+    for lines in lines_of_corpora():
+        check_running_text(tokenizer, lines)

@@ -1,17 +1,15 @@
 """Running text: the ids that words had before are those that the tokenizer computes."""
 
-import os
 import random
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.common import compressed
 from pipelines.tokenizers import registry, word_cache
 from pipelines.tokenizers.wordpiece_vocabulary import SPECIAL_TOKENS
 from tests import strategies, tokenizers
-from tests.real_data import data_of
+from tests.real_data import data_of, lines_of_corpora
 
 _PIECES = [*SPECIAL_TOKENS, *"abeé中한ㄱ,.'σς", "##a", "##b", "##한", "##σ", "##ς"]
 _RANDOM_TEXTS = 100_000
@@ -83,13 +81,7 @@ def test_many_random_texts(tokenizer):
     ["bert-base-uncased", "bert-base-cased", "bert-base-chinese", "kr-bert-char16424"],
 )
 def test_every_line_of_every_corpus(vocabulary, settings):
-    root = data_of()
-    tokenizer = registry.load_tokenizer(f"{root}/vocabs/{vocabulary}-vocab.txt", settings)
-    paths = [
-        f"{folder}/{name}" for folder, _, names in os.walk(f"{root}/corpora") for name in names
-    ]
-    assert paths
-    for path in sorted(paths):
-        lines = compressed.read_unpacked(path).decode(errors="replace").split("\n")
-        for start in range(0, len(lines), 10_000):
-            tokenizers.check_running_text(tokenizer, lines[start : start + 10_000])
+    path = data_of(f"vocabs/{vocabulary}-vocab.txt")
+    tokenizer = registry.load_tokenizer(str(path), settings)
+    for lines in lines_of_corpora():
+        tokenizers.check_running_text(tokenizer, lines)
