@@ -71,9 +71,7 @@ def timed(case: Case) -> dict[str, Any]:
     seconds(1, _STEPS)
     in_calls = _STEPS / seconds(1, _STEPS)
     (peak,) = hardware.peak_flops(tf.bfloat16)
-    operations = case.batch * hardware.training_flops(
-        model.encoders, model.token_head, case.length, predictions
-    )
+    operations = case.batch * 3 * model.flops(case.length, predictions)
     return {
         **case._asdict(),
         "first_step_seconds": round(first, 1),

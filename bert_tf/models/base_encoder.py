@@ -10,6 +10,7 @@ from bert_tf.models import inputs as model_inputs
 from bert_tf.models.base_config import EncoderConfig
 from bert_tf.models.inputs import EncoderInputs
 from bert_tf.models.layers import adaptation
+from bert_tf.models.layers.attention import gather_positions
 from bert_tf.models.layers.base import Configured, Declared, Layer, Shape
 from pipelines.common import machine
 from pipelines.tokenizers.vocabulary import Vocabulary
@@ -73,11 +74,13 @@ class Encoder(Configured, Declared, keras.Model):
         """The dtype of the inputs in an export by Keras."""
         return "int32"
 
-    def flops(self, length: int) -> int:
+    def flops(self, length: int, outputs: int | None = None) -> int:
         """Floating-point operations of a forward pass over one sequence of `length` tokens.
 
-        Matrix products only, 2 per multiply-add, without the pooler, which has one row.
+        Matrix products only, 2 per multiply-add, without the pooler, which has one row. `outputs`
+        is the number of positions in `outputs_at`; None: there is none.
         """
+        del outputs  # all are computed
         repeats = self.config.num_hidden_layers // len(self.blocks)
         blocks = sum(block.flops(length) for block in self.blocks)
         return self.embeddings.flops(length) + repeats * blocks
@@ -89,6 +92,7 @@ class Encoder(Configured, Declared, keras.Model):
         dropout_seed: tf.Tensor | None = None,
         dtype: str | None = None,
         drop_padding: bool = False,
+        outputs_at: tf.Tensor | None = None,
     ) -> dict[str, Any]:
         """Encodes a batch.
 
@@ -103,6 +107,9 @@ class Encoder(Configured, Declared, keras.Model):
           dtype: The dtype to compute in; None: the compute dtype of the model.
           drop_padding: Whether a Transformer computes tokens only, which is faster for mixed
             lengths; outputs at padding are then arbitrary.
+          outputs_at: int32 [batch, count], the positions of `sequence_output`; None: all. Where
+            the pooler reads the first token, the last layer is computed for it and these alone,
+            and its other outputs are for these tokens, the first one before the others.
 
         Returns:
           `sequence_output` [batch, length, hidden_size]; `pooled_output` [batch, hidden_size];
@@ -118,7 +125,9 @@ class Encoder(Configured, Declared, keras.Model):
         """
         batch = self.batch_of(inputs)
         seeds = self.draw_seeds(dropout_seed) if training else None
-        return self.encode_batch(batch, seeds, dtype, drop_padding)
+        if outputs_at is None:
+            return self.encode_batch(batch, seeds, dtype, drop_padding)
+        return self.encode_at(outputs_at, batch, seeds, dtype, drop_padding)
 
     def batch_of(self, inputs: Any) -> EncoderInputs:
         """Converts the inputs of `call`."""
@@ -129,6 +138,12 @@ class Encoder(Configured, Declared, keras.Model):
     ) -> dict[str, Any]:
         """Computes the result of `call`, without dropout if `seeds` is None."""
         raise NotImplementedError
+
+    def encode_at(self, positions: tf.Tensor, *args: Any) -> dict[str, Any]:
+        """The result of `encode_batch(*args)`, with `sequence_output` at positions alone."""
+        outputs = self.encode_batch(*args)
+        chosen = gather_positions(outputs["sequence_output"], positions)
+        return outputs | {"sequence_output": chosen}
 
     @property
     def num_seeds(self) -> int:
@@ -165,7 +180,8 @@ class Encoder(Configured, Declared, keras.Model):
 
     def pooled(self, inputs: Any, drop_padding: bool = False) -> tf.Tensor:
         """Only the pooled output [batch, hidden_size], without dropout; arguments as for `call`."""
-        return self(inputs, drop_padding=drop_padding)["pooled_output"]
+        nowhere = self.batch_of(inputs).word_ids[:, :0]
+        return self(inputs, drop_padding=drop_padding, outputs_at=nowhere)["pooled_output"]
 
     def pooler_seed(self, dropout_seed: tf.Tensor | None) -> tf.Tensor | None:
         """The seed for `pool` in training, from that of the model; None: no dropout there."""

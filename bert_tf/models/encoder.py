@@ -11,7 +11,13 @@ from bert_tf.models.base_encoder import Encoder
 from bert_tf.models.config import BertConfig
 from bert_tf.models.inputs import EncoderInputs
 from bert_tf.models.layers import Embeddings, LayerNorm, NoPooler, Pooler, TransformerBlock, pooling
-from bert_tf.models.layers.attention import MASKED, KeyValueCache, TokenRows, attention_bias
+from bert_tf.models.layers.attention import (
+    MASKED,
+    KeyValueCache,
+    Queries,
+    TokenRows,
+    attention_bias,
+)
 from bert_tf.models.layers.base import Layer, Shape, serializable
 
 SEEDS_PER_BLOCK = 3
@@ -109,28 +115,34 @@ class BertEncoder(Encoder):
         self, batch: EncoderInputs, seeds: tf.Tensor | None, dtype: str | None, drop_padding: bool
     ) -> dict[str, Any]:
         """Computes the result of `call`, without dropout if `seeds` is None."""
+        return self.encode(*self._embedded(batch, seeds, dtype, drop_padding))
+
+    def encode_at(self, positions: tf.Tensor, *args: Any) -> dict[str, Any]:
+        """As in the base class; the last layer computes no more than is needed."""
+        if self._pools_first:
+            return self.encode(*self._embedded(*args), outputs_at=positions)
+        return super().encode_at(positions, *args)
+
+    @property
+    def _pools_first(self) -> bool:
+        return not (self.config.pools_last or self.config.pool_mean)
+
+    def _embedded(
+        self, batch: EncoderInputs, seeds: tf.Tensor | None, dtype: str | None, drop_padding: bool
+    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor | None, TokenRows | None]:
+        """The arguments of `encode`, from those of `encode_batch`."""
         rows = TokenRows.of_mask(batch.mask) if drop_padding else None
         seed = None if seeds is None else seeds[0]
         x = self.embeddings(batch.word_ids, batch.type_ids, seed=seed, dtype=dtype, rows=rows)
-        return self.encode(x, batch.mask, seeds, rows)
+        return x, batch.mask, seeds, rows
 
-    def pooled(self, inputs: Any, drop_padding: bool = False) -> tf.Tensor:
-        """Only the pooled output [batch, hidden_size], without dropout; arguments as for `call`.
-
-        The last layer computes the first token only.
-        """
-        if self.config.pools_last or self.config.pool_mean:
-            return super().pooled(inputs, drop_padding)
-        batch = self.batch_of(inputs)
-        rows = TokenRows.of_mask(batch.mask) if drop_padding else None
-        x = self.embeddings(batch.word_ids, batch.type_ids, rows=rows)
-        bias = attention_bias(batch.mask, self.config.causal)
-        options = {"rows": rows, "relative_scores": self._relative_scores(batch.mask)}
-        *lower, last = self._stack
-        for block in lower:
-            x, _ = block(x, bias, **options)
-        first, _ = last(x, bias[:, :, :1], first_only=True, **options)
-        return self.pooler(self._finish(first))
+    def flops(self, length: int, outputs: int | None = None) -> int:
+        """As in the base class."""
+        every = super().flops(length)
+        if outputs is None or not self._pools_first:
+            return every
+        last = self.blocks[-1]
+        return every - last.flops(length) + last.flops(length, queries=1 + outputs)
 
     def embed(
         self, word_ids: tf.Tensor, type_ids: tf.Tensor, counted_ids: tf.Tensor | None = None
@@ -147,6 +159,7 @@ class BertEncoder(Encoder):
         mask: tf.Tensor,
         seeds: tf.Tensor | None = None,
         rows: TokenRows | None = None,
+        outputs_at: tf.Tensor | None = None,
     ) -> dict[str, Any]:
         """Applies the layers to embedded tokens, so that gradients for embeddings can be computed.
 
@@ -155,14 +168,18 @@ class BertEncoder(Encoder):
           mask: int32 [batch, length], 1 for tokens, 0 for padding.
           seeds: int32 [seeds], one for each dropout; None: no dropout.
           rows: The positions that x has; None: all.
+          outputs_at: As for `call`, if the pooler reads the first token.
 
         Returns:
           The result of `call`.
         """
         shape, bias = tf.shape(mask), attention_bias(mask, self.config.causal)
         options = {"rows": rows, "relative_scores": self._relative_scores(mask)}
+        last = {} if outputs_at is None else {"queries": Queries(outputs_at)}
 
-        def padded(x: tf.Tensor) -> tf.Tensor:
+        def padded(x: tf.Tensor, is_last: bool = False) -> tf.Tensor:
+            if last and is_last:
+                return tf.reshape(x, [shape[0], -1, self.config.hidden_size])
             x = x if rows is None else rows.pad(x)
             return tf.reshape(x, [shape[0], shape[1], self.config.hidden_size])
 
@@ -171,11 +188,13 @@ class BertEncoder(Encoder):
         for index, block in enumerate(self._stack):
             first = 1 + index * SEEDS_PER_BLOCK
             seed = None if seeds is None else seeds[first : first + SEEDS_PER_BLOCK]
-            x, attended = rematerialization.apply(block, x, bias, seed, **options)
             is_last = index == self.config.num_hidden_layers - 1
-            outputs.append(padded(self._finish(x) if is_last else x))
+            options |= last if is_last else {}
+            x, attended = rematerialization.apply(block, x, bias, seed, **options)
+            outputs.append(padded(self._finish(x) if is_last else x, is_last))
             probabilities.append(attended)
-        return self.result(embedded, outputs, probabilities, mask, seeds)
+        found = self.result(embedded, outputs, probabilities, mask, seeds)
+        return found | ({"sequence_output": outputs[-1][:, 1:]} if last else {})
 
     def result(
         self,

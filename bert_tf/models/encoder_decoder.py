@@ -102,6 +102,7 @@ class EncoderDecoder(BertEncoder):
         dropout_seed: tf.Tensor | None = None,
         dtype: str | None = None,
         drop_padding: bool = False,
+        outputs_at: tf.Tensor | None = None,
     ) -> dict[str, Any]:
         """Encodes a batch as in the base class, or decodes given texts.
 
@@ -117,7 +118,7 @@ class EncoderDecoder(BertEncoder):
                 "sequence_output": self.decode(self.batch_of(inputs), read, mask, seeds, dtype)
             }
         else:
-            found = super().call(inputs, training, dropout_seed, dtype, drop_padding)
+            found = super().call(inputs, training, dropout_seed, dtype, drop_padding, outputs_at)
         return found | {"word_embeddings": tf.convert_to_tensor(self.word_embeddings)}
 
     def encode_batch(

@@ -190,14 +190,6 @@ class DenseSentenceHead(OutputsHead, Dense):
         return activations.function(self.dense_act)(vectors)
 
 
-def gather_positions(sequence: tf.Tensor, positions: tf.Tensor) -> tf.Tensor:
-    """Gathers [batch * count, width] of [batch, length, width] at int32 [batch, count]."""
-    shape = tf.shape(sequence)
-    first = tf.range(shape[0])[:, tf.newaxis] * shape[1]
-    flat = tf.reshape(sequence, [-1, sequence.shape[-1]])
-    return tf.gather(flat, tf.reshape(positions + first, [-1]))
-
-
 @serializable
 class TaskHead(OutputsHead, Dense):
     """The output layer of a task: dropout and a linear map of the pooled output or of every token.

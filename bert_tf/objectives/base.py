@@ -16,7 +16,6 @@ import tensorflow as tf
 
 from bert_tf.models import encoders, fused_ops
 from bert_tf.models.base_config import EncoderConfig
-from bert_tf.models.base_encoder import Encoder
 from bert_tf.models.config import BertConfig
 from bert_tf.models.layers.base import Configured
 from bert_tf.objectives.dynamic_masking import DynamicMasking
@@ -173,10 +172,13 @@ class PretrainingObjective(Configured, keras.Model):
         """
         return max_predictions if self.guesses_masked else max_seq_length
 
-    @property
-    def encoders(self) -> tuple[Encoder, ...]:
-        """The encoders that are trained on each sequence."""
-        return (self.encoder,)
+    def flops(self, max_seq_length: int, max_predictions: int) -> int:
+        """Floating-point operations of the products of a forward pass over one sequence.
+
+        A backward pass has twice as many. Arguments as for `predictions`.
+        """
+        del max_predictions  # the head reads all positions
+        return self.encoder.flops(max_seq_length) + self.token_head.flops(max_seq_length)
 
     def prepare(self, batch: Batch, seed: tf.Tensor) -> Batch:
         """The batch itself."""

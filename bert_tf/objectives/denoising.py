@@ -32,7 +32,7 @@ class Denoising(TokenPrediction):
 
         Without a target, it is the input.
         """
-        return self.logits(self.encoder(inputs, training=training), {})
+        return self.logits(self.encoder(inputs, training=training))
 
     def compute_output_shape(self, input_shape: Mapping[str, Shape]) -> dict[str, Shape]:
         """The shapes of the logits for the shapes of the inputs."""

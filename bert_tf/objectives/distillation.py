@@ -5,9 +5,9 @@ from typing import Any, ClassVar
 
 import tensorflow as tf
 
-from bert_tf.models import heads
 from bert_tf.models.config import BertConfig
-from bert_tf.objectives.base import Batch, LossSums, Scalars, score
+from bert_tf.models.layers.attention import gather_positions
+from bert_tf.objectives.base import Batch, LossSums, PretrainingObjective, Scalars, score
 from bert_tf.objectives.dynamic_masking import DynamicMasking
 from bert_tf.objectives.masked_lm import MaskedLM
 
@@ -48,10 +48,20 @@ class Distillation(MaskedLM):
         """All positions have logits."""
         return max_seq_length
 
+    def flops(self, max_seq_length: int, max_predictions: int) -> int:
+        """As in the base class, without the teacher."""
+        return PretrainingObjective.flops(self, max_seq_length, max_predictions)
+
     def totals(self, batch: Batch) -> Scalars:
         """The numbers of masked tokens and of all tokens."""
         tokens = tf.cast(tf.reduce_sum(batch["input_mask"]), tf.float32)
         return super().totals(batch) | dict.fromkeys(self.parts[1:], tokens)
+
+    def encode(
+        self, batch: Batch, training: bool, dropout_seed: tf.Tensor | None
+    ) -> dict[str, Any]:
+        """The encoder's outputs at all positions, for each of which the teacher has a guess."""
+        return PretrainingObjective.encode(self, batch, training, dropout_seed)
 
     def sums(
         self, outputs: dict[str, Any], batch: Batch, seed: tf.Tensor | None
@@ -72,9 +82,10 @@ class Distillation(MaskedLM):
             cosine = tf.reduce_sum(tf.math.multiply(*(tf.nn.l2_normalize(x, 1) for x in pair)), 1)
             found["cosine"] = (1.0 - cosine, cosine)
         length = tf.shape(batch["input_word_ids"])[1]
-        masked = heads.gather_positions(
+        masked = gather_positions(
             tf.reshape(logits, [-1, length, self.config.vocab_size]), labels.positions
         )
+        masked = tf.reshape(masked, [-1, self.config.vocab_size])
         return {
             "masked_lm": score(masked, self.masked_lm.bias, labels.ids, labels.weights),
             **{

@@ -44,10 +44,10 @@ class MaskedLMNextSentence(MaskedLM):
         batch, _ = input_shape["input_word_ids"]
         return super().compute_output_shape(input_shape) | {self.pair_part: (batch, 2)}
 
-    def logits(self, outputs: dict[str, tf.Tensor], inputs: Batch) -> dict[str, tf.Tensor]:
+    def logits(self, outputs: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         """The logits of masked LM, and those of pairs [batch, 2], float32."""
         logits = tf.cast(self.pairs(outputs["pooled_output"]), tf.float32)
-        return super().logits(outputs, inputs) | {self.pair_part: logits}
+        return super().logits(outputs) | {self.pair_part: logits}
 
     def totals(self, batch: Batch) -> Scalars:
         """The numbers of masked tokens and of pairs."""

@@ -8,7 +8,6 @@ import tensorflow as tf
 
 from bert_tf.models import heads
 from bert_tf.models.base_config import EncoderConfig
-from bert_tf.models.base_encoder import Encoder
 from bert_tf.models.electra import Generator, ReplacedTokenHead
 from bert_tf.models.layers.base import Shape, serializable
 from bert_tf.objectives import dynamic_masking
@@ -56,10 +55,11 @@ class ReplacedToken(MaskedLM):
         changed = dataclasses.replace(masking, mask_fraction=_MASK_FRACTION, random_fraction=0.0)
         return super().for_examples(config, features, changed, **kwargs)
 
-    @property
-    def encoders(self) -> tuple[Encoder, ...]:
-        """The discriminator and the generator."""
-        return self.encoder, self.generator
+    def flops(self, max_seq_length: int, max_predictions: int) -> int:
+        """As in the base class, of generator and discriminator."""
+        generator = self.generator.flops(max_seq_length, outputs=max_predictions)
+        head = self.masked_lm.flops(max_predictions)
+        return generator + head + self.encoder.flops(max_seq_length)
 
     def prepare(self, batch: Batch, seed: tf.Tensor) -> Batch:
         """The batch with masked tokens and the random numbers that decide the samples."""
@@ -73,7 +73,9 @@ class ReplacedToken(MaskedLM):
         `masked_lm` [batch, predictions, vocab_size] are the generator's, at `masked_lm_positions`
         if given, else at all positions; `replaced_token` [batch, length] the discriminator's.
         """
-        logits = self.logits(self.generator(inputs, training=training), inputs)
+        positions = inputs.get("masked_lm_positions")
+        outputs = self.generator(inputs, training=training, outputs_at=positions)
+        logits = self.logits(outputs)
         sequence = self.encoder(inputs, training=training)["sequence_output"]
         return logits | {"replaced_token": self._detect(sequence)}
 
@@ -96,9 +98,11 @@ class ReplacedToken(MaskedLM):
         `replaced`, bool [batch, length].
         """
         other = None if dropout_seed is None else dropout_seed ^ _GENERATOR
-        generated = self.generator(batch, training=training, dropout_seed=other)
         positions = batch["masked_lm_positions"]
-        rows = heads.gather_positions(generated["sequence_output"], positions)
+        generated = self.generator(
+            batch, training=training, dropout_seed=other, outputs_at=positions
+        )
+        rows = self.rows(generated["sequence_output"])
         logits = self.masked_lm(rows, self.encoder.word_embeddings)
         scores = tf.cast(logits, tf.float32) + tf.convert_to_tensor(self.masked_lm.bias)
         draws = tf.cast(tf.reshape(batch[_DRAWS], [-1]), tf.float32) / dynamic_masking.LOTS

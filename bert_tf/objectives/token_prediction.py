@@ -1,7 +1,7 @@
 """Base of objectives that predict tokens with a head over the vocabulary."""
 
 from collections.abc import Mapping
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import tensorflow as tf
 
@@ -51,7 +51,9 @@ class TokenPrediction(PretrainingObjective):
 
         The positions are `masked_lm_positions`, int32 [batch, predictions], if given, else all.
         """
-        return self.logits(self.encoder(inputs, training=training), inputs)
+        positions = inputs.get("masked_lm_positions")
+        outputs = self.encoder(inputs, training=training, outputs_at=positions)
+        return self.logits(outputs)
 
     def compute_output_shape(self, input_shape: Mapping[str, Shape]) -> dict[str, Shape]:
         """The shapes of the logits for the shapes of the inputs."""
@@ -59,12 +61,12 @@ class TokenPrediction(PretrainingObjective):
         _, count = input_shape.get("masked_lm_positions", (batch, length))
         return {"masked_lm": (batch, count, self.config.vocab_size)}
 
-    def logits(self, outputs: dict[str, tf.Tensor], inputs: Batch) -> dict[str, tf.Tensor]:
-        """The logits that `call` returns, from the encoder's outputs and the inputs."""
-        sequence, positions = outputs["sequence_output"], inputs.get("masked_lm_positions")
-        count = tf.shape(sequence)[1] if positions is None else tf.shape(positions)[1]
-        logits = self.token_logits(self.rows(sequence, positions))
-        return {"masked_lm": tf.reshape(logits, [-1, count, self.config.vocab_size])}
+    def logits(self, outputs: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+        """The logits that `call` returns, from the encoder's outputs."""
+        sequence = outputs["sequence_output"]
+        logits = self.token_logits(self.rows(sequence))
+        shape = tf.concat([tf.shape(sequence)[:2], [self.config.vocab_size]], 0)
+        return {"masked_lm": tf.reshape(logits, shape)}
 
     def token_logits(self, rows: tf.Tensor) -> tf.Tensor:
         """Float32 logits [rows, vocab_size] for encoder outputs [rows, hidden_size]."""
@@ -75,17 +77,22 @@ class TokenPrediction(PretrainingObjective):
         """The number of tokens to predict, by the name of the part."""
         return {self.parts[0]: tf.reduce_sum(self.labels(batch).weights)}
 
+    def encode(
+        self, batch: Batch, training: bool, dropout_seed: tf.Tensor | None
+    ) -> dict[str, Any]:
+        """The encoder's outputs, at the positions of the tokens to predict."""
+        positions = self.labels(batch).positions
+        options = {"dropout_seed": dropout_seed, "outputs_at": positions}
+        return self.encoder(batch, training=training, **options)
+
     def sums(
         self, outputs: dict[str, tf.Tensor], batch: Batch, seed: tf.Tensor | None
     ) -> dict[str, LossSums]:
         """The sums of each part, as in the base class."""
         labels = self.labels(batch)
-        rows = self.rows(outputs["sequence_output"], labels.positions)
-        logits = self.masked_lm(rows, self.encoder.word_embeddings)
+        logits = self.masked_lm(self.rows(outputs["sequence_output"]), self.encoder.word_embeddings)
         return {self.parts[0]: score(logits, self.masked_lm.bias, labels.ids, labels.weights)}
 
-    def rows(self, sequence: tf.Tensor, positions: tf.Tensor | None = None) -> tf.Tensor:
-        """Encoder outputs at the given positions, or at all of them, [rows, hidden_size]."""
-        if positions is None:
-            return tf.reshape(sequence, [-1, self.config.hidden_size])
-        return heads.gather_positions(sequence, positions)
+    def rows(self, sequence: tf.Tensor) -> tf.Tensor:
+        """Encoder outputs [batch, count, width] as [batch * count, width]."""
+        return tf.reshape(sequence, [-1, sequence.shape[-1]])

@@ -306,11 +306,8 @@ class _Run:
         found = []
         for examples, manifest in zip(self.data.training, self.data.manifests, strict=True):
             length, limits = examples.max_seq_length, manifest["settings"]
-            predictions = self.model.predictions(length, limits["max_predictions_per_seq"])
-            flops = hardware.training_flops(
-                self.model.encoders, self.model.token_head, length, predictions
-            )
-            found.append(flops / peak)
+            forward = self.model.flops(length, limits["max_predictions_per_seq"])
+            found.append(3 * forward / peak)
         return found
 
     def finish(self, monitor: RunMonitor, start_time: float) -> dict[str, Any]:

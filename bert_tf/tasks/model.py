@@ -335,8 +335,8 @@ class TaskObjective:
         """The encoder's outputs; those that the batch has are not computed again."""
         encoder, inputs = self.model.encoder, self._inputs(batch)
         layers = self.task.layer_outputs(batch)
-        return (
-            encoder.known_outputs(layers, inputs, **options)
-            if layers
-            else encoder(inputs, **options)
-        )
+        if layers:
+            return encoder.known_outputs(layers, inputs, **options)
+        if self.head.reads_pooled and not self._language_model:
+            options["outputs_at"] = inputs["input_word_ids"][:, :0]
+        return encoder(inputs, **options)

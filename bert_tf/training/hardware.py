@@ -1,14 +1,11 @@
 """What the devices can do: which precision suits them, how fast they are, what fits in memory."""
 
 import time
-from collections.abc import Iterable
 
 import tensorflow as tf
 
 from bert_tf.models import encoders, flash_attention
 from bert_tf.models.base_config import EncoderConfig
-from bert_tf.models.base_encoder import Encoder
-from bert_tf.objectives.base import TokenHead
 from pipelines.common import machine
 
 # Matrices that are multiplied to measure speed, and products in a row: on an accelerator, one
@@ -36,23 +33,6 @@ def resolve_precision(precision: str) -> str:
         return "mixed_bfloat16" if supported else "float32"
     low, full = peak_flops(tf.bfloat16, tf.float32)
     return "mixed_bfloat16" if low > 1.2 * full else "float32"
-
-
-def training_flops(
-    readers: Iterable[Encoder], head: TokenHead, length: int, predictions: int
-) -> float:
-    """Floating-point operations of the forward and backward pass of one sequence.
-
-    The backward pass has twice as many as the forward pass.
-
-    Args:
-      readers: the encoders that read the sequence.
-      head: the head over the vocabulary.
-      length: tokens of the sequence.
-      predictions: positions with logits.
-    """
-    forward = sum(encoder.flops(length) for encoder in readers)
-    return 3 * float(forward + head.flops(predictions))
 
 
 def peak_flops(*dtypes: tf.DType) -> list[float]:

@@ -54,13 +54,56 @@ class TokenRows(NamedTuple):
         """Selects the rows [rows, width] of [batch * length, width]."""
         return tf.gather(x, self.positions)
 
-    def first(self, x: tf.Tensor, length: tf.Tensor) -> tf.Tensor:
-        """Selects the rows of the first tokens [batch, width] of rows [rows, width]."""
-        return tf.gather(x, tf.reshape(self.rows, [-1, length])[:, 0])
-
     def pad(self, x: tf.Tensor) -> tf.Tensor:
         """Expands rows [rows, width] to [batch * length, width]; padding has arbitrary values."""
         return tf.gather(x, self.rows)
+
+
+def gather_positions(sequence: tf.Tensor, positions: tf.Tensor) -> tf.Tensor:
+    """Gathers [batch, count, ...] of [batch, length, ...] at int32 [batch, count].
+
+    It gathers rows of all sequences at once, whose gradient takes less time than that by batch.
+    """
+    shape = tf.shape(sequence)
+    first = tf.range(shape[0])[:, tf.newaxis] * shape[1]
+    return tf.gather(tf.reshape(sequence, [-1, *sequence.shape[2:]]), positions + first)
+
+
+class Queries:
+    """The tokens that attend, where not all do: the first of a sequence, and those at positions.
+
+    Of the last layer, a loss needs no others (docs/guides/speed.md).
+
+    Args:
+      positions: int32 [batch, count].
+    """
+
+    def __init__(self, positions: tf.Tensor):
+        self._first_alone = positions.shape[1] == 0
+        self._positions = tf.pad(positions, [[0, 0], [1, 0]])  # [batch, 1 + count]
+
+    def of(self, x: tf.Tensor) -> tf.Tensor:
+        """Selects [batch, 1 + count, ...] of [batch, length, ...]."""
+        return x[:, :1] if self._first_alone else gather_positions(x, self._positions)
+
+    def of_scores(self, x: tf.Tensor) -> tf.Tensor:
+        """Selects [batch, heads, 1 + count, length] of [batch or 1, heads, length, length].
+
+        What is the same for all tokens, [batch, heads, 1, length], is returned as it is.
+        """
+        if x.shape[2] == 1:
+            return x
+        if self._first_alone:
+            return x[:, :, :1]
+        rows = tf.transpose(x, [0, 2, 1, 3])
+        same = x.shape[0] == 1
+        found = tf.gather(rows[0], self._positions) if same else self.of(rows)
+        return tf.transpose(found, [0, 2, 1, 3])
+
+    def window_bias(self, window: int, length: tf.Tensor) -> tf.Tensor:
+        """Float32 [batch, 1, 1 + count, length]: MASKED for tokens farther away than `window`."""
+        distance = tf.range(length) - self._positions[:, tf.newaxis, :, tf.newaxis]
+        return tf.where(tf.abs(distance) <= window, 0.0, MASKED)
 
 
 def rotated(qkv: tf.Tensor, theta: float) -> tf.Tensor:
@@ -284,7 +327,7 @@ class SelfAttention(Attention):
         mask_bias: tf.Tensor,
         seed: tf.Tensor | None = None,
         rows: TokenRows | None = None,
-        first_only: bool = False,
+        queries: Queries | None = None,
         cache: KeyValueCache | None = None,
         relative_scores: tf.Tensor | None = None,
     ) -> tuple[tf.Tensor, tf.Tensor]:
@@ -295,16 +338,15 @@ class SelfAttention(Attention):
           mask_bias: float32 [batch, 1, 1 or length, length], added to the scores.
           seed: int32 scalar for dropout; None: no dropout.
           rows: The positions that x has; None: all.
-          first_only: Whether only the first token of each sequence attends (to all tokens). The
-            mask must not depend on the attending token.
+          queries: The tokens that attend; None: all.
           cache: Tokens before those of x; tokens attend to both. The mask bias is then
             [batch, 1, length, all tokens], and the tokens of x are added.
           relative_scores: float32 [1, num_heads, length, length], added to the scores; None: none.
 
         Returns:
           The output without its bias, of the shape of x, and the attention probabilities
-          as in `probabilities_shape`. With `first_only`, [batch, hidden_size] and
-          [batch, num_heads, 1, length], or as many as the first token sees.
+          as in `probabilities_shape`. With `queries`, [batch * queries, hidden_size] and
+          [batch, num_heads, queries, length].
         """
         qkv = self.qkv(x) if rows is None else rows.pad(self.qkv(x))
         length, width = tf.shape(mask_bias)[-1 if cache is None else -2], self.hidden_size
@@ -312,20 +354,23 @@ class SelfAttention(Attention):
         split = tf.reshape(qkv, [-1, length, 3, self.num_heads, size])
         if self.rope_theta is not None:
             split = rotated(split, self.rope_theta)
-        window = None if first_only else self.window
+        window = self.window if queries is None else None
         if window is not None:
             query, key, value, bias = neighbourhoods(split, mask_bias, window)
+        elif queries is not None:
+            query, pairs = tf.split(split, [1, 2], 2)
+            query = tf.transpose(queries.of(query[:, :, 0]), [0, 2, 1, 3])
+            key, value = tf.unstack(tf.transpose(pairs, [2, 0, 3, 1, 4]))
+            bias = queries.of_scores(mask_bias)
+            if self.window is not None:
+                bias += queries.window_bias(self.window, length)
+            if relative_scores is not None:
+                relative_scores = queries.of_scores(relative_scores)
         else:
             bias = mask_bias
             query, key, value = tf.unstack(tf.transpose(split, [2, 0, 3, 1, 4]))
         if cache is not None:
             key, value = cache.append(key, value)
-        if first_only:
-            query = query[:, :, :1]
-            relative_scores = None if relative_scores is None else relative_scores[:, :, :1]
-            if self.window is not None:
-                seen = self.window + 1
-                key, value, bias = key[:, :, :seen], value[:, :, :seen], bias[..., :seen]
         context, probabilities = attend(
             query, key, value, bias, self.dropout, seed, relative_scores
         )
@@ -335,7 +380,7 @@ class SelfAttention(Attention):
             context = tf.reshape(context, [-1, width])
             by_block = tf.concat([[batch, -1], tf.shape(probabilities)[1:]], 0)
             probabilities = tf.reshape(probabilities, by_block)
-        context = context if rows is None or first_only else rows.drop(context)
+        context = context if rows is None or queries is not None else rows.drop(context)
         return self.output_dense(context, add_bias=False), probabilities
 
 

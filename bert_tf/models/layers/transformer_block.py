@@ -11,6 +11,7 @@ from bert_tf.models.config import BertConfig
 from bert_tf.models.layers.attention import (
     CrossAttention,
     KeyValueCache,
+    Queries,
     SelfAttention,
     TokenRows,
     attention_bias,
@@ -157,13 +158,24 @@ class TransformerBlock(Configured, Layer):
             return keras.KerasTensor(x.shape, self.compute_dtype)
         return self.attention.compute_output_spec(x, mask_bias)
 
+    def flops(self, length: int, queries: int | None = None) -> int:
+        """Operations of the products for one sequence, of which `queries` tokens attend.
+
+        None: all do. Where not all do, they see all tokens.
+        """
+        if queries is None:
+            return super().flops(length)
+        qkv, output = self.attention.members()
+        scores = 2 * (2 * queries * length * self.config.hidden_size)
+        return qkv.flops(length) + scores + output.flops(queries) + self.feed_forward.flops(queries)
+
     def call(
         self,
         x: tf.Tensor,
         mask_bias: tf.Tensor | None = None,
         seed: tf.Tensor | None = None,
         rows: TokenRows | None = None,
-        first_only: bool = False,
+        queries: Queries | None = None,
         cache: KeyValueCache | None = None,
         relative_scores: tf.Tensor | None = None,
         mask: tf.Tensor | None = None,
@@ -189,14 +201,17 @@ class TransformerBlock(Configured, Layer):
             mask_bias,
             seed=seeds[0],
             rows=rows,
-            first_only=first_only,
+            queries=queries,
             cache=cache,
             relative_scores=relative_scores,
         )
-        if first_only:
-            length = tf.shape(mask_bias)[-1]
-            padded = [-1, length, x.shape[-1]]
-            x = tf.reshape(x, padded)[:, 0] if rows is None else rows.first(x, length)
+        if queries is not None:
+            length, width = tf.shape(mask_bias)[-1], x.shape[-1]
+            if rows is None:
+                x = tf.reshape(queries.of(tf.reshape(x, [-1, length, width])), [-1, width])
+            else:
+                numbers = queries.of(tf.reshape(rows.rows, [-1, length]))
+                x = tf.gather(x, tf.reshape(numbers, [-1]))
         bias = self.attention.output_dense.bias
         if pre_norm:
             x = self._add(x, attended, bias, seeds[1])

@@ -13,7 +13,6 @@ from bert_tf.models import fused_ops
 from bert_tf.models.heads import MaskedLMHead
 from bert_tf.objectives.masked_lm_next_sentence import MaskedLMNextSentence
 from bert_tf.tasks.model import HeadShape, TaskModel
-from bert_tf.training.hardware import training_flops
 from bert_tf.weights.bundle import parameter_shapes
 from pipelines.tokenizers.packing import MODEL_INPUTS
 from tests.bert_tf.helpers import CONFIG, make_batch
@@ -99,6 +98,35 @@ def test_each_way_to_compute_gives_the_same(encoder):
         check(encoder(batch), 1e-4)
     with fused_ops.inference():
         check(encoder(batch), 1e-4)
+
+
+@pytest.mark.parametrize("places", [[], [3, 0, 1, 1]], ids=str)
+def test_outputs_and_gradients_at_positions_are_those_of_all(encoder, places):
+    batch = make_batch()
+    positions = tf.constant([places] * 4, tf.int32, [4, len(places)]) - [[0], [1], [0], [1]]
+    positions = tf.maximum(positions, 0)
+    factors = tf.random.stateless_normal([4, 1 + len(places), 16], [1, 2])
+
+    def run(**options):
+        with tf.GradientTape() as tape:
+            outputs = encoder(batch, **options)
+            sequence = outputs["sequence_output"]
+            if not options:
+                sequence = tf.gather(sequence, positions, batch_dims=1)
+            pooled = outputs["pooled_output"]
+            both = tf.concat([pooled[:, tf.newaxis], sequence], 1)
+            loss = tf.reduce_sum(both * factors)
+        gradients = tape.gradient(loss, encoder.trainable_variables, unconnected_gradients="zero")
+        return [sequence, pooled, *map(tf.convert_to_tensor, gradients)]
+
+    compiled = tf.function(lambda: run(outputs_at=positions))
+    for way in (lambda: run(outputs_at=positions), compiled):
+        for found, wanted in zip(way(), run(), strict=True):
+            np.testing.assert_allclose(found, wanted, atol=1e-4, rtol=1e-4)
+    rows = encoder(batch, drop_padding=True, outputs_at=positions)
+    for name in ("sequence_output", "pooled_output"):
+        wanted = encoder(batch, outputs_at=positions)[name]
+        np.testing.assert_allclose(rows[name], wanted, atol=1e-5)
 
 
 @each_option
@@ -274,7 +302,10 @@ def test_operations_are_those_of_the_products():
     assert narrow.flops(128) == encoder.flops(128) + 2 * 128 * 128 * 768
     head = MaskedLMHead(BertConfig(), name="masked_lm")
     assert head.flops(20) == 2 * 20 * 768 * (768 + 30522)
-    assert training_flops([encoder], head, 128, 20) == 3.0 * (encoder.flops(128) + head.flops(20))
+    # 21 tokens attend in the last layer: to keys and values of all, and only they go on from there.
+    rest = 768**2 + 2 * 768 * 3072 + 2 * 128 * 768
+    less = encoder.flops(128) - encoder.flops(128, outputs=20)
+    assert less == 2 * (128 - 21) * rest
 
 
 def test_layers_from_bottom_to_top():

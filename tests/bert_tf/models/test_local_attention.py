@@ -10,7 +10,7 @@ import tensorflow as tf
 from bert_tf import BertConfig, BertEncoder
 from bert_tf.inspection import attention
 from bert_tf.models.layers import SelfAttention
-from bert_tf.models.layers.attention import MASKED, attention_bias
+from bert_tf.models.layers.attention import MASKED, Queries, attention_bias
 from bert_tf.tasks.numbered import TokenSequence
 from pipelines.common.errors import InputError
 
@@ -64,9 +64,11 @@ def test_blocks_give_what_a_mask_gives(window, length):
     for found in ways:
         for one, other in zip(found, wanted, strict=False):
             np.testing.assert_allclose(one, other, atol=1e-5)
-    first, _ = local(x, bias, first_only=True)
     every = tf.reshape(full(x, band(mask, window))[0], [2, length, WIDTH])
-    np.testing.assert_allclose(first, every[:, 0], atol=1e-5)
+    for places in ([], [length - 1, 0, length // 2]):
+        queries = Queries(tf.constant([places, places], tf.int32, [2, len(places)]))
+        chosen = tf.reshape(local(x, bias, queries=queries)[0], [2, -1, WIDTH])
+        np.testing.assert_allclose(chosen, tf.gather(every, [0, *places], axis=1), atol=1e-5)
 
 
 @pytest.mark.parametrize("place", [0, 63, 64, 130, 199])

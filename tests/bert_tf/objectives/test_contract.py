@@ -170,7 +170,7 @@ def test_outputs_have_the_shapes_that_are_stated(case):
     expected = model.compute_output_shape({k: tuple(v.shape) for k, v in batch.items()})
     found = {name: tuple(value.shape) for name, value in model(batch).items()}
     assert found == {name: tuple(shape) for name, shape in expected.items()}
-    assert model.token_head.flops(3) > 0 and all(e.flops(8) > 0 for e in model.encoders)
+    assert model.flops(8, 3) > model.encoder.flops(8, 3) > 0
 
 
 def test_a_model_is_saved_and_loaded_by_keras(case, tmp_path):
