@@ -53,9 +53,9 @@ class Benchmarks:
     def _peer(self, script: str, *arguments: str, **environment: str) -> dict[str, Any]:
         return json_of([self._args.peer_python, str(_PEERS / script), *arguments], **environment)
 
-    def _nanotoken(self, *arguments: str) -> dict[str, Any]:
-        """Figures of nanotoken; nothing without the Python that has the peers."""
-        return self._peer("nanotoken_speed.py", *arguments) if self._args.peer_python else {}
+    def _tokenizer(self, *arguments: str) -> dict[str, Any]:
+        """Figures of a fast tokenizer; nothing without the Python that has the peers."""
+        return self._peer("tokenizer_speed.py", *arguments) if self._args.peer_python else {}
 
     def _original(self, *arguments: str) -> dict[str, Any]:
         """Figures of google-research/bert; nothing without a clone."""
@@ -100,19 +100,30 @@ class Benchmarks:
             "google-research/bert"
         )
         name = "megabytes_per_second"
-        fastest = self._nanotoken(*text)
+        fastest = self._tokenizer(*text)
         compared_fastest = (
             "uncased tokenization of the built-in corpus, as the writer of examples does it, on "
             "one core; peer: nanotoken"
         )
-        pieces = self._folder / "pieces"
-        if not pieces.exists():
-            files = (f"--corpus={self._corpus}", f"--output={pieces}", "--kind=sentencepiece")
-            subprocess.run([*_COMMAND, "learn-vocabulary", *files], check=True)
-        command += [text[0], f"--vocab={pieces}"]
-        own, library = (
-            json_of([*command, *extra, "--passes=1"])[name]
-            for extra in (("--running_text",), ("--library",))
+        vocabularies = {}
+        for kind in ("sentencepiece", "byte_bpe"):
+            folder = self._folder / kind
+            if not folder.exists():
+                files = (f"--corpus={self._corpus}", f"--output={folder}", f"--kind={kind}")
+                subprocess.run([*_COMMAND, "learn-vocabulary", *files], check=True)
+            vocabularies[kind] = f"--vocab={folder}"
+        once = [*command, text[0], "--passes=1"]
+        own, library, bytes_ = (
+            json_of([*once, vocabularies[kind], extra])[name]
+            for kind, extra in (
+                ("sentencepiece", "--running_text"),
+                ("sentencepiece", "--library"),
+                ("byte_bpe", "--running_text"),
+            )
+        )
+        compared_bytes = (
+            "byte-level BPE of the built-in corpus, as the writer of examples does it, once, on "
+            "one core; peer: bpe-openai, its best of three passes, with cl100k"
         )
         compared_pieces = (
             "SentencePiece of the built-in corpus, as the writer of examples does it, once, on one "
@@ -122,6 +133,9 @@ class Benchmarks:
             "tokenizer": row(ours[name], peer.get(name), "MB/s", compared),
             "tokenizer_nanotoken": row(writer[name], fastest.get(name), "MB/s", compared_fastest),
             "tokenizer_sentencepiece": row(own, library, "MB/s", compared_pieces),
+            "tokenizer_byte_bpe": row(
+                bytes_, self._tokenizer(text[0]).get(name), "MB/s", compared_bytes
+            ),
         }
 
     def writer(self) -> Rows:

@@ -11,7 +11,8 @@ Of overlapping added tokens the leftmost one counts, then the longest. Those of 
 transformers looks for before composition ("<|endoftext|>") are found after it here.
 """
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -74,8 +75,21 @@ class ByteBPETokenizer(Tokenizer):
         """Like `tokenize`; no space is added before leading white space of a sentence."""
         if self._add_prefix_space:
             sentences = [s if s[:1].isspace() else f" {s}" for s in sentences]
+        if not (self._kept or self._is_normalized):
+            return self._ids_of_running_text(sentences)
         texts = self._normalized(tf.convert_to_tensor(sentences, tf.string))
         return as_arrays(self._kept.split(texts, self._tokenize)[0])
+
+    @functools.cached_property
+    def _ids_of_running_text(self) -> Callable[[Sequence[str]], Ids]:
+        from pipelines.tokenizers import word_cache  # numba, which servers do without
+
+        def ids_of(words: list[bytes]) -> Ids:
+            bounds = np.cumsum([0, *map(len, words)])
+            return as_arrays(self._merge(_spell(tf.constant(words), tf.constant(bounds))))
+
+        cache = word_cache.WordCache(ids_of, words_of.kinds_of_characters())
+        return lambda texts: cache.ids(word_cache.joined(texts))
 
     def tokenize_words(self, words: tf.Tensor | Sequence[str]) -> tf.RaggedTensor:
         """Tokenizes words as they occur within a text, after a space."""

@@ -27,8 +27,8 @@ import tokenizers
 from pipelines.tokenizers import byte_ranges
 
 # The kinds of characters, after one for the end of a text.
-_EDGE, _WHITE, _SPACE, _LETTER, _NUMBER, _OTHER = range(6)
-_PATTERNS = {_LETTER: r"\p{L}+", _NUMBER: r"\p{N}+", _WHITE: r"\s+"}
+EDGE, _WHITE, SPACE, LETTER, _NUMBER, _OTHER = range(6)
+_PATTERNS = {LETTER: r"\p{L}+", _NUMBER: r"\p{N}+", _WHITE: r"\s+"}
 # Planes 4 to 16 of Unicode have neither letters nor numbers nor white space.
 _CODE_POINTS = 0x40000
 
@@ -73,7 +73,7 @@ def split(texts: tf.Tensor, part_contractions: bool = False) -> Words:
     """
     # Each maximal part of an invalid sequence becomes one U+FFFD, which is of the right kind.
     points, offsets = tf.strings.unicode_decode_with_offsets(texts, "UTF-8")
-    table = tf.constant(_kinds())
+    table = tf.constant(kinds_of_characters())
     kinds = tf.gather(table, tf.minimum(points.flat_values, tf.size(table) - 1))
     count = tf.size(kinds, tf.int64)
     # Whether a text begins or ends before each character, and after the last one.
@@ -81,13 +81,13 @@ def split(texts: tf.Tensor, part_contractions: bool = False) -> Words:
         points.row_splits[:, tf.newaxis], tf.ones_like(points.row_splits, tf.int32), [count + 1]
     )
     edge = tf.cast(edge, tf.bool)
-    end = tf.constant([_EDGE], tf.uint8)
+    end = tf.constant([EDGE], tf.uint8)
     before = tf.where(edge[:-1], end, tf.concat([end, kinds[:-1]], 0))
     after = tf.where(edge[1:], end, tf.concat([kinds[1:], end], 0))
     begins = tf.where(
-        kinds >= _LETTER,
-        (before != kinds) & (before != _SPACE),
-        (before == _EDGE) | (before >= _LETTER) | (after >= _LETTER),
+        kinds >= LETTER,
+        (before != kinds) & (before != SPACE),
+        (before == EDGE) | (before >= LETTER) | (after >= LETTER),
     )
     contractions, lengths = _contractions(points.flat_values, edge, begins)
     begins = tf.concat([begins, [True]], 0)
@@ -101,7 +101,7 @@ def split(texts: tf.Tensor, part_contractions: bool = False) -> Words:
     text_starts = tf.cumsum(sizes, exclusive=True)
     starts = tf.gather(offsets.flat_values, first) + tf.gather(text_starts, rows)
     kind = tf.gather(kinds, first)
-    takes_space = (kind == _SPACE) & (tf.gather(after, first) >= _LETTER)
+    takes_space = (kind == SPACE) & (tf.gather(after, first) >= LETTER)
     continues = tf.zeros_like(takes_space)
     if part_contractions:
         continues = _put(continues, tf.searchsorted(first, contractions + 1), True)
@@ -111,7 +111,7 @@ def split(texts: tf.Tensor, part_contractions: bool = False) -> Words:
         texts=rows,
         text_starts=text_starts,
         takes_space=takes_space,
-        is_white=(kind < _LETTER) & ~takes_space,
+        is_white=(kind < LETTER) & ~takes_space,
         continues=continues,
         characters=offsets,
     )
@@ -128,7 +128,7 @@ def split_words(texts: tf.Tensor | Sequence[str]) -> tf.Tensor:
 
 def begins_white(text: str) -> bool:
     """Returns whether the first character is white space."""
-    return bool(text) and _kinds()[min(ord(text[0]), _CODE_POINTS)] in (_WHITE, _SPACE)
+    return bool(text) and kinds_of_characters()[min(ord(text[0]), _CODE_POINTS)] in (_WHITE, SPACE)
 
 
 def _contractions(
@@ -159,7 +159,7 @@ def _put(flags: tf.Tensor, places: tf.Tensor, flag: bool) -> tf.Tensor:
 
 
 @functools.cache
-def _kinds() -> np.ndarray:
+def kinds_of_characters() -> np.ndarray:
     """Returns the kind of each code point below _CODE_POINTS and, last, of all above; uint8.
 
     Kinds are those of the regular expressions of the tokenizers library, which is the reference.
@@ -175,7 +175,7 @@ def _kinds() -> np.ndarray:
         kind_of.update((character, kind) for character in first if character not in unlike)
     kinds = np.full(_CODE_POINTS + 1, _OTHER, np.uint8)
     kinds[points] = np.repeat([kind_of[character] for character in first], list(map(len, runs)))
-    kinds[ord(" ")] = _SPACE
+    kinds[ord(" ")] = SPACE
     return kinds
 
 

@@ -54,7 +54,6 @@ class UnigramWords:
         self._unknown = vocabulary.id_of("unknown")
         self._unsure = vocabulary.id_of("mask")  # stands for a word that is left to SentencePiece
         self._cache = word_cache.WordCache(self._ids_of_words)
-        self._separators = np.zeros(0x10000, bool)  # white space alone divides words
         self._pieces, self._bounds = _joined([piece.encode() for piece in scores])
         self._scores = np.array([*scores.values()])
         self._slots = _table(self._pieces, self._bounds, self._scores)
@@ -65,7 +64,7 @@ class UnigramWords:
 
     def ids(self, texts: Sequence[str]) -> Ids:
         """Returns the ids of texts."""
-        ids, splits = self._cache.ids(texts, self._separators)
+        ids, splits = self._cache.ids(word_cache.joined(texts))
         unsure = np.array([len(text) > self._longest for text in texts], bool)
         unsure[np.searchsorted(splits, np.nonzero(ids == self._unsure)[0], "right") - 1] = True
         rows = np.nonzero(unsure)[0].tolist()

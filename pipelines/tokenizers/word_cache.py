@@ -5,7 +5,8 @@ up; only words that the table lacks go through the operations of the tokenizer, 
 
 A word is a separator, or a run of bytes between white space and separators, as it stands in the
 text, before any normalization. Separators are all that the loop knows of a tokenizer: characters at
-which a text can be cut without changing the ids of either side.
+which a text can be cut without changing the ids of either side. For byte-level BPE, words are those
+of GPT-2 instead (`byte_bpe_words`), which contain white space.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,17 +15,20 @@ import numpy as np
 
 from pipelines.common.compiled import compiled
 from pipelines.tokenizers.base import Ids
+from pipelines.tokenizers.byte_bpe_words import EDGE, LETTER, SPACE
 
 _MAX_WORDS = 1 << 19  # with more, the table begins anew
 _SLOTS = 1 << 20
 _OCCURRENCES = 1 << 18  # are numbered at a time
-_LONGEST = 32  # bytes; longer words are rare and are not remembered
+_LONGEST = 64  # bytes; longer words are rare and are not remembered
 _END = 255  # follows a text; no byte of UTF-8
 _TEXT_END = 0  # the number of the empty word at the end of a text
 _INNER, _WHITE, _SEPARATOR, _LEAD, _LAST = range(5)  # kinds of bytes; some leads begin separators
 _FILL = np.uint64(0xFFFFFFFFFFFFFFFF)
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)  # odd, as of Fibonacci hashing
 _ONE, _EIGHT = np.uint64(1), np.uint64(8)
+_NONE, NO_SEPARATORS = np.zeros(0, np.uint8), np.zeros(0x10000, bool)
+_APOSTROPHE, _S, _T, _M, _D, _R, _E, _V, _L = b"'stmdrevl"
 
 
 class WordCache:
@@ -32,10 +36,12 @@ class WordCache:
 
     Args:
       tokenize: returns the ids of words, which are UTF-8.
+      characters: those of `byte_bpe_words.kinds_of_characters`, for the words of GPT-2;
+        empty: white space and separators divide texts into words.
     """
 
-    def __init__(self, tokenize: Callable[[list[bytes]], Ids]):
-        self._tokenize = tokenize
+    def __init__(self, tokenize: Callable[[list[bytes]], Ids], characters: np.ndarray = _NONE):
+        self._tokenize, self._characters = tokenize, characters
         self._found = np.empty(_OCCURRENCES, np.int32)
         self._bounds = np.empty((2, _MAX_WORDS), np.int64)
         self._keys = np.zeros((_MAX_WORDS, _LONGEST // 8), np.uint64)
@@ -45,15 +51,13 @@ class WordCache:
         self._slots = np.zeros(_SLOTS, np.int32)
         self._ids, self._splits = np.zeros(0, np.int32), np.zeros(2, np.int64)
 
-    def ids(self, texts: Sequence[str], separators: np.ndarray) -> Ids:
+    def ids(self, data: bytes, separators: np.ndarray = NO_SEPARATORS) -> Ids:
         """Returns the ids of texts.
 
         Args:
-          texts: the texts.
+          data: the texts, as `joined` returns them.
           separators: bool [0x10000], the characters before and after which a text can be cut.
         """
-        end = bytes([_END])
-        data = end.join([*map(str.encode, texts), end * _LONGEST])
         size = len(data) - _LONGEST
         array = np.frombuffer(data, np.uint8)[:size]
         # The eight bytes from each byte on, as one number.
@@ -63,7 +67,7 @@ class WordCache:
         while position < size:
             known = len(self._splits) - 1
             position, count, words = _find(
-                *(array, eights, position, kinds, separators),
+                *(array, eights, position, kinds, separators, self._characters),
                 *(self._slots, self._keys, known, self._bounds, self._found),
             )
             if words > known:
@@ -84,6 +88,12 @@ class WordCache:
         return ids, splits
 
 
+def joined(texts: Sequence[str]) -> bytes:
+    """Returns texts in UTF-8, as `WordCache.ids` reads them."""
+    end = bytes([_END])
+    return end.join([*map(str.encode, texts), end * _LONGEST])
+
+
 def _kinds(separators: np.ndarray) -> np.ndarray:
     """Returns the kind of each byte, uint8 [256]."""
     kinds = np.full(256, _INNER, np.uint8)
@@ -97,7 +107,7 @@ def _kinds(separators: np.ndarray) -> np.ndarray:
 
 
 @compiled
-def _find(data, eights, position, kinds, separators, slots, keys, known, bounds, found):
+def _find(data, eights, position, kinds, separators, characters, slots, keys, known, bounds, found):
     """Numbers the words from a position on, until the texts end or a table is full.
 
     Returns the next position, how many words were found, and how many are known now.
@@ -106,7 +116,10 @@ def _find(data, eights, position, kinds, separators, slots, keys, known, bounds,
     position = np.uint64(position)  # an index without a sign is not checked for one
     while position < size_of_data and count < len(found) and known < len(keys):
         start = position
-        position = _end_of_word(data, position, kinds, separators)
+        if len(characters):
+            position = _end_of_spaced_word(data, position, characters)
+        else:
+            position = _end_of_word(data, position, kinds, separators)
         if position == start:
             kind = kinds[data[position]]
             position += _ONE
@@ -118,19 +131,16 @@ def _find(data, eights, position, kinds, separators, slots, keys, known, bounds,
                 continue
         size = np.int64(position - start)
         first, second = _key(eights, start, size), _key(eights, start + _EIGHT, size - 8)
-        third, fourth = _FILL, _FILL
         mixed = _mix(first * _FACTOR ^ second)
-        if size >= 16:
-            third = _key(eights, start + _EIGHT + _EIGHT, size - 16)
-            fourth = _key(eights, start + _EIGHT + _EIGHT + _EIGHT, size - 24)
-            mixed = _mix(_mix(mixed ^ third) ^ fourth)
+        for part in range(2, (min(size, _LONGEST) + 7) // 8):
+            mixed = _mix(mixed ^ _key(eights, start + np.uint64(8 * part), size - 8 * part))
         slot = mixed & mask
         word = slots[slot]
         while word and not (
             keys[word, 0] == first
             and keys[word, 1] == second
             # A shorter word has filling in its first two parts.
-            and (size < 16 or (keys[word, 2] == third and keys[word, 3] == fourth))
+            and (size < 16 or _same_rest(eights, start, size, keys[word]))
         ):
             slot = (slot + _ONE) & mask
             word = slots[slot]
@@ -140,8 +150,8 @@ def _find(data, eights, position, kinds, separators, slots, keys, known, bounds,
             bounds[0, word], bounds[1, word] = start, position
             if size <= _LONGEST:
                 slots[slot] = word
-                keys[word, 0], keys[word, 1] = first, second
-                keys[word, 2], keys[word, 3] = third, fourth
+                for part in range(_LONGEST // 8):
+                    keys[word, part] = _key(eights, start + np.uint64(8 * part), size - 8 * part)
         found[count] = word
         count += 1
     return np.int64(position), count, known
@@ -171,11 +181,71 @@ def _end_of_word(data, position, kinds, separators):
 
 
 @compiled
+def _end_of_spaced_word(data, position, characters):
+    """Returns the end of GPT-2's word at a position, which is the position at the end of a text.
+
+    Its expression is in `byte_bpe_words`.
+    """
+    kind, end = _character(data, position, characters)
+    if kind == EDGE:
+        return position
+    if data[position] == _APOSTROPHE:
+        first = data[end]
+        if first in (_S, _T, _M, _D):
+            return end + _ONE
+        if first in (_R, _V, _L):
+            second = data[end + _ONE]
+            if second == (_L if first == _L else _E):
+                return end + _ONE + _ONE
+    if kind == SPACE:  # belongs to the word after it
+        after, end_of_next = _character(data, end, characters)
+        if after >= LETTER:
+            kind, end = after, end_of_next
+    if kind >= LETTER:
+        after, end_of_next = _character(data, end, characters)
+        while after == kind:
+            end = end_of_next
+            after, end_of_next = _character(data, end, characters)
+        return end
+    # White space, whose last character is separate if something else follows.
+    last, after = position, kind
+    while True:
+        after, end_of_next = _character(data, end, characters)
+        if after == EDGE or after >= LETTER:
+            return end if after == EDGE or last == position else last
+        last, end = end, end_of_next
+
+
+@compiled
+def _character(data, position, characters):
+    """Returns the kind of the character at a position, and where it ends; EDGE: of a text."""
+    byte = np.int64(data[position])
+    if byte < 0x80:
+        return characters[byte], position + _ONE
+    if byte == _END:
+        return np.uint8(EDGE), position
+    size = np.uint64(2 if byte < 0xE0 else 3 if byte < 0xF0 else 4)
+    point = byte & (0x1F if byte < 0xE0 else 0xF if byte < 0xF0 else 0x7)
+    for index in range(np.uint64(1), size):
+        point = point << 6 | np.int64(data[position + index]) & 0x3F
+    return characters[min(point, len(characters) - 1)], position + size
+
+
+@compiled
 def _key(eights, start, size):
     """Returns the eight bytes from a place on as a number, filled from `size` on."""
     if size >= 8:
         return eights[start]
     return eights[start] | _FILL << np.uint64(8 * size) if size > 0 else _FILL
+
+
+@compiled
+def _same_rest(eights, start, size, key):
+    """Returns whether a word is the one of a key, apart from the first two parts."""
+    for part in range(2, _LONGEST // 8):
+        if key[part] != _key(eights, start + np.uint64(8 * part), size - 8 * part):
+            return False
+    return True
 
 
 @compiled

@@ -51,7 +51,7 @@ def _tied(scores):
 
 
 def _is_sure(words, text):
-    ids, _ = words._cache.ids([text], words._separators)
+    ids, _ = words._cache.ids(word_cache.joined([text]))
     return words._unsure not in ids
 
 

@@ -1,22 +1,30 @@
 """Running text: the ids that words had before are those that the tokenizer computes."""
 
+import itertools
 import random
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.tokenizers import registry, word_cache
+from pipelines.tokenizers.byte_bpe import ByteBPETokenizer
 from pipelines.tokenizers.wordpiece_vocabulary import SPECIAL_TOKENS
 from tests import strategies, tokenizers
+from tests.pipelines.tokenizers import byte_bpe_reference
 from tests.real_data import data_of, lines_of_corpora
 
 _PIECES = [*SPECIAL_TOKENS, *"abeé中한ㄱ,.'σς", "##a", "##b", "##한", "##σ", "##ς"]
 _RANDOM_TEXTS = 100_000
 
 
-@pytest.fixture(scope="module", params=[(True, True), (True, False), (False, False)], ids=str)
+@pytest.fixture(
+    scope="module", params=[(True, True), (True, False), (False, False), "byte_bpe"], ids=str
+)
 def tokenizer(request):
+    if request.param == "byte_bpe":
+        return ByteBPETokenizer(byte_bpe_reference.learn(byte_bpe_reference.CORPUS, 400))
     lower_case, strip_accents = request.param
     return tokenizers.wordpiece(_PIECES, lower_case=lower_case, strip_accents=strip_accents)
 
@@ -27,6 +35,21 @@ def test_any_texts_after_any_others(tokenizer, texts, more):
     tokenizers.check_running_text(tokenizer, [*more, *texts])
 
 
+def test_words_of_gpt2_at_all_of_its_borders():
+    vocabulary = byte_bpe_reference.learn(byte_bpe_reference.CORPUS, 400)
+    plain, spaced = (ByteBPETokenizer(vocabulary, add_prefix_space=p) for p in (False, True))
+    # All texts of five of these: kinds of characters of one byte to four, and contractions.
+    parts = ["a", "1", " ", "\n", "'", "'s", "'ll", "é", "\u3000", "一", "𝟙", "😀", "re", "\0"]
+    texts = ["".join(each) for each in itertools.product(parts, repeat=4)]
+    tokenizers.check_running_text(plain, [*byte_bpe_reference.TRICKY, *texts])
+    for found, wanted in zip(
+        spaced.tokenize_running_text(texts),
+        plain.tokenize_running_text([x if x[:1].isspace() else f" {x}" for x in texts]),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(found, wanted)
+
+
 def test_capital_sigmas_see_the_letters_around_signs(tokenizer):
     tokenizers.check_running_text(tokenizer, ["a.b a's"])
     tokenizers.check_running_text(
@@ -34,10 +57,10 @@ def test_capital_sigmas_see_the_letters_around_signs(tokenizer):
     )
 
 
-@pytest.mark.parametrize("length", [*range(1, 36), 199, 200, 201, 300])
+@pytest.mark.parametrize("length", [*range(1, 36), 63, 64, 65, 199, 200, 201, 300])
 def test_words_of_any_length_that_differ_in_one_byte(tokenizer, length):
     word = ("ab" * length)[:length]
-    others = [f"{word[:place]}é{word[place + 1 :]}" for place in range(min(length, 40))]
+    others = [f"{word[:place]}é{word[place + 1 :]}" for place in range(min(length, 70))]
     tokenizers.check_running_text(
         tokenizer, [word, *others, f"{word}\0", f"\0{word}", f"{word} {word}a", *others]
     )
@@ -81,7 +104,17 @@ def test_many_random_texts(tokenizer):
     ["bert-base-uncased", "bert-base-cased", "bert-base-chinese", "kr-bert-char16424"],
 )
 def test_every_line_of_every_corpus(vocabulary, settings):
-    path = data_of(f"vocabs/{vocabulary}-vocab.txt")
+    _check_corpora(f"vocabs/{vocabulary}-vocab.txt", settings)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("vocabulary", ["roberta/vocab.json", "gpt2/encoder.json"])
+def test_every_line_of_every_corpus_in_byte_level_bpe(vocabulary):
+    _check_corpora(f"vocabs/{vocabulary}", {"add_prefix_space": False})
+
+
+def _check_corpora(name, settings):
+    path = data_of(name)
     tokenizer = registry.load_tokenizer(str(path), settings)
     for lines in lines_of_corpora():
         tokenizers.check_running_text(tokenizer, lines)
