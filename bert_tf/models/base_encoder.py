@@ -13,6 +13,7 @@ from bert_tf.models.layers import adaptation
 from bert_tf.models.layers.attention import gather_positions
 from bert_tf.models.layers.base import Configured, Declared, Layer, Shape
 from pipelines.common import machine
+from pipelines.common.errors import InputError
 from pipelines.tokenizers.vocabulary import Vocabulary
 
 
@@ -78,7 +79,7 @@ class Encoder(Configured, Declared, keras.Model):
         """Floating-point operations of a forward pass over one sequence of `length` tokens.
 
         Matrix products only, 2 per multiply-add, without the pooler, which has one row. `outputs`
-        is the number of positions in `outputs_at`; None: there is none.
+        is the number of positions in `outputs_at`; None: all.
         """
         del outputs  # all are computed
         repeats = self.config.num_hidden_layers // len(self.blocks)
@@ -107,9 +108,10 @@ class Encoder(Configured, Declared, keras.Model):
           dtype: The dtype to compute in; None: the compute dtype of the model.
           drop_padding: Whether a Transformer computes tokens only, which is faster for mixed
             lengths; outputs at padding are then arbitrary.
-          outputs_at: int32 [batch, count], the positions of `sequence_output`; None: all. Where
-            the pooler reads the first token, the last layer is computed for it and these alone,
-            and its other outputs are for these tokens, the first one before the others.
+          outputs_at: int32 [batch, count], each from 0 to length - 1: the positions that
+            `sequence_output` has; None: all. Where the pooler reads the first token, the last layer
+            is computed for it and these alone, and the last items of `encoder_outputs` and
+            `attention_probs` are those of the first token, then of these.
 
         Returns:
           `sequence_output` [batch, length, hidden_size]; `pooled_output` [batch, hidden_size];
@@ -127,7 +129,8 @@ class Encoder(Configured, Declared, keras.Model):
         seeds = self.draw_seeds(dropout_seed) if training else None
         if outputs_at is None:
             return self.encode_batch(batch, seeds, dtype, drop_padding)
-        return self.encode_at(outputs_at, batch, seeds, dtype, drop_padding)
+        positions = tf.cast(outputs_at, tf.int32)
+        return self.encode_at(positions, batch, seeds, dtype, drop_padding)
 
     def batch_of(self, inputs: Any) -> EncoderInputs:
         """Converts the inputs of `call`."""
@@ -239,7 +242,13 @@ class Encoder(Configured, Declared, keras.Model):
     def compute_output_spec(
         self, inputs: Any, training: bool = False, dtype: str | None = None, **kwargs: Any
     ) -> dict[str, Any]:
-        """The result of `call` for symbolic inputs."""
+        """The result of `call` for symbolic inputs.
+
+        Raises:
+          InputError: `outputs_at` is given, which symbolic calls do not have.
+        """
+        if kwargs.get("outputs_at") is not None:
+            raise InputError("outputs_at is for calls with tensors, not with symbolic inputs.")
         found = model_inputs.named(inputs, self.config.type_vocab_size > 0)
         shape = tuple(found["input_word_ids"].shape)
         dtype = dtype or self.compute_dtype

@@ -173,13 +173,11 @@ class BertEncoder(Encoder):
         Returns:
           The result of `call`.
         """
+        assert outputs_at is None or self._pools_first
         shape, bias = tf.shape(mask), attention_bias(mask, self.config.causal)
         options = {"rows": rows, "relative_scores": self._relative_scores(mask)}
-        last = {} if outputs_at is None else {"queries": Queries(outputs_at)}
 
-        def padded(x: tf.Tensor, is_last: bool = False) -> tf.Tensor:
-            if last and is_last:
-                return tf.reshape(x, [shape[0], -1, self.config.hidden_size])
+        def padded(x: tf.Tensor) -> tf.Tensor:
             x = x if rows is None else rows.pad(x)
             return tf.reshape(x, [shape[0], shape[1], self.config.hidden_size])
 
@@ -189,12 +187,18 @@ class BertEncoder(Encoder):
             first = 1 + index * SEEDS_PER_BLOCK
             seed = None if seeds is None else seeds[first : first + SEEDS_PER_BLOCK]
             is_last = index == self.config.num_hidden_layers - 1
-            options |= last if is_last else {}
-            x, attended = rematerialization.apply(block, x, bias, seed, **options)
-            outputs.append(padded(self._finish(x) if is_last else x, is_last))
+            chosen = outputs_at if is_last else None
+            queries = None if chosen is None else Queries(chosen)
+            x, attended = rematerialization.apply(block, x, bias, seed, queries=queries, **options)
+            x = self._finish(x) if is_last else x
+            if chosen is None:
+                outputs.append(padded(x))
+            else:
+                count = tf.shape(chosen)[1] if chosen.shape[1] is None else chosen.shape[1]
+                outputs.append(tf.reshape(x, [shape[0], 1 + count, self.config.hidden_size]))
             probabilities.append(attended)
         found = self.result(embedded, outputs, probabilities, mask, seeds)
-        return found | ({"sequence_output": outputs[-1][:, 1:]} if last else {})
+        return found if outputs_at is None else found | {"sequence_output": outputs[-1][:, 1:]}
 
     def result(
         self,

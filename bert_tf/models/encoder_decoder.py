@@ -108,7 +108,8 @@ class EncoderDecoder(BertEncoder):
 
         The inputs may be a dict with TARGET and TARGET_MASK, int32 [batch, target length] each.
         The result is then `sequence_output` [batch, target length, hidden_size], from which each
-        token of the target is predicted. It always has `word_embeddings`, the table, too.
+        token of the target is predicted, whatever `outputs_at` is. It always has `word_embeddings`,
+        the table, too.
         """
         if isinstance(inputs, Mapping) and TARGET in inputs:
             seeds = self.draw_seeds(dropout_seed) if training else None

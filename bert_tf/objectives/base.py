@@ -177,8 +177,9 @@ class PretrainingObjective(Configured, keras.Model):
 
         A backward pass has twice as many. Arguments as for `predictions`.
         """
-        del max_predictions  # the head reads all positions
-        return self.encoder.flops(max_seq_length) + self.token_head.flops(max_seq_length)
+        count = self.predictions(max_seq_length, max_predictions)
+        outputs = None if count == max_seq_length else count
+        return self.encoder.flops(max_seq_length, outputs) + self.token_head.flops(count)
 
     def prepare(self, batch: Batch, seed: tf.Tensor) -> Batch:
         """The batch itself."""

@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from bert_tf.models.config import BertConfig
 from bert_tf.models.layers.attention import gather_positions
-from bert_tf.objectives.base import Batch, LossSums, PretrainingObjective, Scalars, score
+from bert_tf.objectives.base import Batch, LossSums, Scalars, score
 from bert_tf.objectives.dynamic_masking import DynamicMasking
 from bert_tf.objectives.masked_lm import MaskedLM
 
@@ -48,20 +48,14 @@ class Distillation(MaskedLM):
         """All positions have logits."""
         return max_seq_length
 
-    def flops(self, max_seq_length: int, max_predictions: int) -> int:
-        """As in the base class, without the teacher."""
-        return PretrainingObjective.flops(self, max_seq_length, max_predictions)
-
     def totals(self, batch: Batch) -> Scalars:
         """The numbers of masked tokens and of all tokens."""
         tokens = tf.cast(tf.reduce_sum(batch["input_mask"]), tf.float32)
         return super().totals(batch) | dict.fromkeys(self.parts[1:], tokens)
 
-    def encode(
-        self, batch: Batch, training: bool, dropout_seed: tf.Tensor | None
-    ) -> dict[str, Any]:
-        """The encoder's outputs at all positions, for each of which the teacher has a guess."""
-        return PretrainingObjective.encode(self, batch, training, dropout_seed)
+    def outputs_at(self, batch: Batch) -> tf.Tensor | None:
+        """All: the teacher has a guess for each."""
+        return None
 
     def sums(
         self, outputs: dict[str, Any], batch: Batch, seed: tf.Tensor | None

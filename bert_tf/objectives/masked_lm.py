@@ -44,11 +44,6 @@ class MaskedLM(TokenPrediction):
         """The masked tokens, unless they are drawn on the device."""
         return frozenset() if self.masking else _MASKED
 
-    def flops(self, max_seq_length: int, max_predictions: int) -> int:
-        """As in the base class; the last layer and the head read no other positions."""
-        encoder = self.encoder.flops(max_seq_length, outputs=max_predictions)
-        return encoder + self.masked_lm.flops(max_predictions)
-
     def prepare(self, batch: Batch, seed: tf.Tensor) -> Batch:
         """The batch with masked tokens."""
         return self.masking(batch, seed) if self.masking else batch

@@ -80,10 +80,13 @@ class TokenPrediction(PretrainingObjective):
     def encode(
         self, batch: Batch, training: bool, dropout_seed: tf.Tensor | None
     ) -> dict[str, Any]:
-        """The encoder's outputs, at the positions of the tokens to predict."""
-        positions = self.labels(batch).positions
-        options = {"dropout_seed": dropout_seed, "outputs_at": positions}
+        """The encoder's outputs, with `sequence_output` at the positions of `outputs_at`."""
+        options = {"dropout_seed": dropout_seed, "outputs_at": self.outputs_at(batch)}
         return self.encoder(batch, training=training, **options)
+
+    def outputs_at(self, batch: Batch) -> tf.Tensor | None:
+        """The positions int32 [batch, count] that `sums` reads: of tokens to predict; None: all."""
+        return self.labels(batch).positions
 
     def sums(
         self, outputs: dict[str, tf.Tensor], batch: Batch, seed: tf.Tensor | None

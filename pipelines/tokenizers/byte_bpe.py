@@ -12,8 +12,8 @@ transformers looks for before composition ("<|endoftext|>") are found after it h
 """
 
 import functools
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import tensorflow as tf
@@ -23,6 +23,9 @@ from pipelines.tokenizers import bpe_merging, byte_ranges, composition, kept_tok
 from pipelines.tokenizers import byte_bpe_words as words_of
 from pipelines.tokenizers.base import Ids, IdsWithOffsets, Pieces, Tokenizer, as_arrays
 from pipelines.tokenizers.bpe_vocabulary import BYTE_LETTERS, ByteBPEVocabulary, to_bytes
+
+if TYPE_CHECKING:
+    from pipelines.tokenizers import word_cache
 
 _SPACE = BYTE_LETTERS[ord(" ")]
 
@@ -66,6 +69,7 @@ class ByteBPETokenizer(Tokenizer):
         scores = dict.fromkeys(BYTE_LETTERS, 0.0) | ranks
         model = bpe_merging.model(tokens, scores, vocabulary.roles["unknown"])
         self._bpe = tf_text.SentencepieceTokenizer(model, out_type=tf.int32)
+        self._words = functools.cache(self._make_words)  # not a property: exports evaluate those
 
     def tokenize(self, texts: tf.Tensor | Sequence[str]) -> tf.RaggedTensor:
         texts = self._normalized(self._stripped(tf.convert_to_tensor(texts, tf.string)))
@@ -75,21 +79,19 @@ class ByteBPETokenizer(Tokenizer):
         """Like `tokenize`; no space is added before leading white space of a sentence."""
         if self._add_prefix_space:
             sentences = [s if s[:1].isspace() else f" {s}" for s in sentences]
-        if not (self._kept or self._is_normalized):
-            return self._ids_of_running_text(sentences)
+        if not self._is_normalized:  # and so without added tokens
+            return self._words().ids(sentences)
         texts = self._normalized(tf.convert_to_tensor(sentences, tf.string))
         return as_arrays(self._kept.split(texts, self._tokenize)[0])
 
-    @functools.cached_property
-    def _ids_of_running_text(self) -> Callable[[Sequence[str]], Ids]:
+    def _make_words(self) -> "word_cache.WordCache":
         from pipelines.tokenizers import word_cache  # numba, which servers do without
 
         def ids_of(words: list[bytes]) -> Ids:
             bounds = np.cumsum([0, *map(len, words)])
             return as_arrays(self._merge(_spell(tf.constant(words), tf.constant(bounds))))
 
-        cache = word_cache.WordCache(ids_of, words_of.kinds_of_characters())
-        return lambda texts: cache.ids(word_cache.joined(texts))
+        return word_cache.WordCache(ids_of, words_of.kinds_of_characters())
 
     def tokenize_words(self, words: tf.Tensor | Sequence[str]) -> tf.RaggedTensor:
         """Tokenizes words as they occur within a text, after a space."""

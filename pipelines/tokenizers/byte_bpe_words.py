@@ -26,7 +26,8 @@ import tokenizers
 
 from pipelines.tokenizers import byte_ranges
 
-# The kinds of characters, after one for the end of a text.
+# The kinds of characters, after one for the end of a text. Their order is part of the machine code
+# of `word_cache`, which is cached by its own file.
 EDGE, _WHITE, SPACE, LETTER, _NUMBER, _OTHER = range(6)
 _PATTERNS = {LETTER: r"\p{L}+", _NUMBER: r"\p{N}+", _WHITE: r"\s+"}
 # Planes 4 to 16 of Unicode have neither letters nor numbers nor white space.

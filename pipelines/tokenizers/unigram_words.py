@@ -64,7 +64,7 @@ class UnigramWords:
 
     def ids(self, texts: Sequence[str]) -> Ids:
         """Returns the ids of texts."""
-        ids, splits = self._cache.ids(word_cache.joined(texts))
+        ids, splits = self._cache.ids(texts)  # white space alone divides words
         unsure = np.array([len(text) > self._longest for text in texts], bool)
         unsure[np.searchsorted(splits, np.nonzero(ids == self._unsure)[0], "right") - 1] = True
         rows = np.nonzero(unsure)[0].tolist()

@@ -9,6 +9,7 @@ which a text can be cut without changing the ids of either side. For byte-level 
 of GPT-2 instead (`byte_bpe_words`), which contain white space.
 """
 
+import threading
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -27,7 +28,7 @@ _INNER, _WHITE, _SEPARATOR, _LEAD, _LAST = range(5)  # kinds of bytes; some lead
 _FILL = np.uint64(0xFFFFFFFFFFFFFFFF)
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)  # odd, as of Fibonacci hashing
 _ONE, _EIGHT = np.uint64(1), np.uint64(8)
-_NONE, NO_SEPARATORS = np.zeros(0, np.uint8), np.zeros(0x10000, bool)
+_NONE, _NO_SEPARATORS = np.zeros(0, np.uint8), np.zeros(0x10000, bool)
 _APOSTROPHE, _S, _T, _M, _D, _R, _E, _V, _L = b"'stmdrevl"
 
 
@@ -42,6 +43,7 @@ class WordCache:
 
     def __init__(self, tokenize: Callable[[list[bytes]], Ids], characters: np.ndarray = _NONE):
         self._tokenize, self._characters = tokenize, characters
+        self._lock = threading.Lock()  # Beam's workers have threads
         self._found = np.empty(_OCCURRENCES, np.int32)
         self._bounds = np.empty((2, _MAX_WORDS), np.int64)
         self._keys = np.zeros((_MAX_WORDS, _LONGEST // 8), np.uint64)
@@ -51,13 +53,19 @@ class WordCache:
         self._slots = np.zeros(_SLOTS, np.int32)
         self._ids, self._splits = np.zeros(0, np.int32), np.zeros(2, np.int64)
 
-    def ids(self, data: bytes, separators: np.ndarray = NO_SEPARATORS) -> Ids:
+    def ids(self, texts: Sequence[str], separators: np.ndarray = _NO_SEPARATORS) -> Ids:
         """Returns the ids of texts.
 
         Args:
-          data: the texts, as `joined` returns them.
+          texts: the texts.
           separators: bool [0x10000], the characters before and after which a text can be cut.
         """
+        with self._lock:
+            return self._ids_of(texts, separators)
+
+    def _ids_of(self, texts: Sequence[str], separators: np.ndarray) -> Ids:
+        end = bytes([_END])
+        data = end.join([*map(str.encode, texts), end * _LONGEST])
         size = len(data) - _LONGEST
         array = np.frombuffer(data, np.uint8)[:size]
         # The eight bytes from each byte on, as one number.
@@ -86,12 +94,6 @@ class WordCache:
                 self._forget()
         ids, splits = map(np.concatenate, zip(*found, strict=True))
         return ids, splits
-
-
-def joined(texts: Sequence[str]) -> bytes:
-    """Returns texts in UTF-8, as `WordCache.ids` reads them."""
-    end = bytes([_END])
-    return end.join([*map(str.encode, texts), end * _LONGEST])
 
 
 def _kinds(separators: np.ndarray) -> np.ndarray:
@@ -208,7 +210,7 @@ def _end_of_spaced_word(data, position, characters):
             after, end_of_next = _character(data, end, characters)
         return end
     # White space, whose last character is separate if something else follows.
-    last, after = position, kind
+    last = position
     while True:
         after, end_of_next = _character(data, end, characters)
         if after == EDGE or after >= LETTER:
@@ -218,7 +220,7 @@ def _end_of_spaced_word(data, position, characters):
 
 @compiled
 def _character(data, position, characters):
-    """Returns the kind of the character at a position, and where it ends; EDGE: of a text."""
+    """Returns the kind of a character, EDGE at the end of a text, and where it ends."""
     byte = np.int64(data[position])
     if byte < 0x80:
         return characters[byte], position + _ONE

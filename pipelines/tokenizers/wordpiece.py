@@ -213,7 +213,7 @@ class WordPieceTokenizer(Tokenizer):
             return tuple(found) or (self.unknown_id,)
 
         self._pieces_of = pieces_of
-        self._words: word_cache.WordCache | None = None
+        self._words = functools.cache(self._make_words)
         kept = kept_tokens.of(chosen)
         if missing := [token for token in kept if token not in ids]:
             raise InputError(f"the vocabulary lacks the kept tokens {', '.join(missing)}.")
@@ -298,14 +298,14 @@ class WordPieceTokenizer(Tokenizer):
         """Returns the ids of `tokenize`, which computes only those of words not met before."""
         if self._kept:
             return super().tokenize_running_text(sentences)
-        from pipelines.tokenizers import word_cache  # numba, which servers do without
-
-        if self._words is None:
-            self._words = word_cache.WordCache(lambda words: as_arrays(self.tokenize(words)))
-        data = word_cache.joined(sentences)
         # Whether a capital sigma ends a word depends on the letters around signs such as "'".
         has_sigma = self.normalize.lower_case and any("Σ" in text for text in sentences)
-        return self._words.ids(data, unicode_tables.separators(has_sigma))
+        return self._words().ids(sentences, unicode_tables.separators(has_sigma))
+
+    def _make_words(self) -> "word_cache.WordCache":
+        from pipelines.tokenizers import word_cache  # numba, which servers do without
+
+        return word_cache.WordCache(lambda words: as_arrays(self.tokenize(words)))
 
     def plain_ids(self, text: str) -> list[int] | None:
         """Returns the ids of `tokenize` without TensorFlow, or None if the text is not plain ASCII.

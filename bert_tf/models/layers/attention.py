@@ -62,7 +62,8 @@ class TokenRows(NamedTuple):
 def gather_positions(sequence: tf.Tensor, positions: tf.Tensor) -> tf.Tensor:
     """Gathers [batch, count, ...] of [batch, length, ...] at int32 [batch, count].
 
-    It gathers rows of all sequences at once, whose gradient takes less time than that by batch.
+    It gathers rows of all sequences at once, whose gradient takes less time than that of a gather
+    with `batch_dims`.
     """
     shape = tf.shape(sequence)
     first = tf.range(shape[0])[:, tf.newaxis] * shape[1]
@@ -72,7 +73,7 @@ def gather_positions(sequence: tf.Tensor, positions: tf.Tensor) -> tf.Tensor:
 class Queries:
     """The tokens that attend, where not all do: the first of a sequence, and those at positions.
 
-    Of the last layer, a loss needs no others (docs/guides/speed.md).
+    A loss reads no other tokens of the last layer (docs/guides/speed.md has what that saves).
 
     Args:
       positions: int32 [batch, count].
@@ -95,10 +96,9 @@ class Queries:
             return x
         if self._first_alone:
             return x[:, :, :1]
-        rows = tf.transpose(x, [0, 2, 1, 3])
-        same = x.shape[0] == 1
-        found = tf.gather(rows[0], self._positions) if same else self.of(rows)
-        return tf.transpose(found, [0, 2, 1, 3])
+        if x.shape[0] == 1:
+            return tf.transpose(tf.gather(x[0], self._positions, axis=1), [1, 0, 2, 3])
+        return tf.gather(x, self._positions, axis=2, batch_dims=1)
 
     def window_bias(self, window: int, length: tf.Tensor) -> tf.Tensor:
         """Float32 [batch, 1, 1 + count, length]: MASKED for tokens farther away than `window`."""

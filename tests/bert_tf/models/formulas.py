@@ -100,7 +100,7 @@ def outputs(encoder, batch, causal=False):
     x = _norm(x, encoder.final_norm) if config.pre_norm else x
     pool = {"tanh": np.tanh, "relu": lambda v: np.maximum(v, 0), None: lambda v: v}
     # The token that has seen all others.
-    seen = x[np.arange(len(x)), mask.sum(1) - 1] if causal else x[:, 0]
+    seen = x[np.arange(len(x)), mask.sum(1) - 1] if encoder.config.pools_last else x[:, 0]
     if config.pool_mean:
         seen = (x * mask[..., None]).sum(1) / mask.sum(1, keepdims=True)
     pooled = pool[config.pooler_act](_dense(seen, encoder.pooler) if config.pooler_act else seen)

@@ -44,6 +44,7 @@ OPTIONS = [
     {"gated": True, "pool_mean": True},
     {"pre_norm": True, "first_norm": False},
     {"rope_theta": 100.0},
+    {"causal": True, "pool_first": True},
     {"local_attention": 4, "global_every": 2},
     {"pre_norm": True, "first_norm": False, "gated": True, "linear_bias": False,
      "norm_bias": False, "rope_theta": 100.0, "local_rope_theta": 10.0, "local_attention": 6,
@@ -120,6 +121,15 @@ def test_outputs_and_gradients_at_positions_are_those_of_all(encoder, places):
         return [sequence, pooled, *map(tf.convert_to_tensor, gradients)]
 
     compiled = tf.function(lambda: run(outputs_at=positions))
+    lengths = {name: tf.TensorSpec([None, None], tf.int32) for name in MODEL_INPUTS}
+    anywhere = tf.TensorSpec([None, None], tf.int32)
+    traced = tf.function(
+        lambda inputs, positions: encoder(inputs, outputs_at=positions),
+        input_signature=[lengths, anywhere],
+    )({name: batch[name] for name in MODEL_INPUTS}, positions)
+    wanted = encoder(batch, outputs_at=positions)
+    for name in ("sequence_output", "pooled_output"):
+        np.testing.assert_allclose(traced[name], wanted[name], atol=1e-5)
     for way in (lambda: run(outputs_at=positions), compiled):
         for found, wanted in zip(way(), run(), strict=True):
             np.testing.assert_allclose(found, wanted, atol=1e-4, rtol=1e-4)

@@ -51,7 +51,7 @@ def _tied(scores):
 
 
 def _is_sure(words, text):
-    ids, _ = words._cache.ids(word_cache.joined([text]))
+    ids, _ = words._cache.ids([text])
     return words._unsure not in ids
 
 

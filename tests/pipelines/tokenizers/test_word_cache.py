@@ -38,7 +38,7 @@ def test_any_texts_after_any_others(tokenizer, texts, more):
 def test_words_of_gpt2_at_all_of_its_borders():
     vocabulary = byte_bpe_reference.learn(byte_bpe_reference.CORPUS, 400)
     plain, spaced = (ByteBPETokenizer(vocabulary, add_prefix_space=p) for p in (False, True))
-    # All texts of five of these: kinds of characters of one byte to four, and contractions.
+    # All texts of four of these: kinds of characters of one byte to four, and contractions.
     parts = ["a", "1", " ", "\n", "'", "'s", "'ll", "é", "\u3000", "一", "𝟙", "😀", "re", "\0"]
     texts = ["".join(each) for each in itertools.product(parts, repeat=4)]
     tokenizers.check_running_text(plain, [*byte_bpe_reference.TRICKY, *texts])
