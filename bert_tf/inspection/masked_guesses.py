@@ -103,10 +103,8 @@ class MaskedGuesser:
     ) -> np.ndarray:
         """Probabilities, float32 [rows, masks, tokens], at positions [rows, masks] of ids."""
         inputs = sequence.inputs(len(ids)) | {"input_word_ids": tf.constant(ids, tf.int32)}
-        outputs = self._encoder(inputs)["sequence_output"]
-        rows = tf.reshape(
-            tf.gather(outputs, positions, batch_dims=1), [-1, self._encoder.config.hidden_size]
-        )
+        outputs = self._encoder(inputs, outputs_at=positions)["sequence_output"]
+        rows = tf.reshape(outputs, [-1, self._encoder.config.hidden_size])
         logits = self._head(rows, self._encoder.word_embeddings)
         logits += tf.convert_to_tensor(self._head.bias)
         # The embedding table may have more rows than the vocabulary has tokens.
