@@ -40,8 +40,7 @@ RUN := set -x; exec env TF_CPP_MIN_LOG_LEVEL=2 "$$VENV/bin/python"
 BERT_TF := $(RUN) -m bert_tf
 BERT_TF_THERE := [ "$$RUNNER" != beam ] || VENV=.venv-beam; $(BERT_TF)
 # Without restarts: xdist assigns the files of a crashed process again, and then waits for ever.
-PYTEST := "$$VENV/bin/python" -m pytest -n "$$JOBS" --dist loadfile --no-loadscope-reorder \
-	--max-worker-restart=0
+PYTEST := "$$VENV/bin/python" -m pytest -n "$$JOBS" --dist loadfile --no-loadscope-reorder --max-worker-restart=0
 # Installs requirements, unless it is done: $(call install,FOLDER,REQUIREMENTS[,with bert-tf]).
 install = @[ "$1/.$(notdir $2)" -nt $2 ] || { "$$PYTHON" -m venv "$1" && \
 	"$1/bin/python" -m pip install --quiet --disable-pip-version-check -r $2 && \
@@ -82,7 +81,8 @@ vocab: corpus $(filter beam,$(RUNNER)) ## Learn a WordPiece vocabulary (unless V
 examples: vocab ## Write masked sentence pairs as TFRecords: [CORPUS='texts/*.txt'] [RUNNER=beam]
 	@$(BERT_TF_THERE) write-examples --corpus="$(TEXT)" --vocab="$${VOCAB:-$(OWN_VOCAB)}" $(WHERE) \
 		--output="$$TFRECORDS" --flagfile=recipes/$(if $(INIT),adaptation_)examples.flags \
-		$(if $(TEACHER),--objective=mlm --masking=dynamic) $(call flag,--more_flags,EXAMPLE_ARGS)
+		$(if $(TEACHER),--objective=mlm --masking=dynamic,$(if $(INIT)$(findstring --objective,$(EXAMPLE_ARGS)),, \
+		--flagfile=recipes/more_masks.flags)) $(call flag,--more_flags,EXAMPLE_ARGS)
 pretrain: ## Do it all: corpus, vocabulary, TFRecords, training, SavedModel, report [INIT=model]
 distill: ## Distil a pre-trained model into a smaller one: TEACHER=savedmodels/pretrained
 pretrain distill: examples

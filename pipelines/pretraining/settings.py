@@ -12,6 +12,7 @@ from pipelines.common.settings import Settings
 # Sequences that are made at a time, and memory per token: ids, masks, segments, serialized form.
 BLOCK = 4096
 _BYTES_PER_TOKEN = 32
+PAPER_MASKED_LM_PROB = 0.15  # section 3.1
 
 
 class Objective(enum.StrEnum):
@@ -84,7 +85,9 @@ class ExampleSettings(Settings):
         --max_seq_length times --masked_lm_prob.
       dupe_factor: Number of times that each document is used, with other pairs and masks. Held-out
         documents, and those of examples without either, are used once.
-      masked_lm_prob: Fraction of the tokens to predict.
+      masked_lm_prob: Fraction of the tokens to predict. In held-out examples it is that of the
+        paper, 0.15, so that runs with other masks can be compared, unless masks are drawn in
+        training.
       short_seq_prob: Probability that sequences of a document aim at a shorter, random length; none
         of packed sequences do.
       whole_word_mask: Mask whole words instead of single tokens (pieces of words).
@@ -117,7 +120,7 @@ class ExampleSettings(Settings):
     max_seq_length: Annotated[int, Range(minimum=8)] = 128
     max_predictions_per_seq: Count = 20
     dupe_factor: Count = 10
-    masked_lm_prob: Annotated[float, Range(above=0, below=1)] = 0.15
+    masked_lm_prob: Annotated[float, Range(above=0, below=1)] = PAPER_MASKED_LM_PROB
     short_seq_prob: Annotated[float, Range(minimum=0, maximum=1)] = 0.1
     whole_word_mask: bool = False
     max_ngram: Annotated[int, Range(minimum=1, maximum=100)] = 1
@@ -228,6 +231,11 @@ class ExampleSettings(Settings):
             return SequenceKind.PAIRS
         follows = self.objective is Objective.REPLACED_TOKEN
         return SequenceKind.SEGMENTS if follows else SequenceKind.SPANS
+
+    @property
+    def of_held_out(self) -> "ExampleSettings":
+        """The settings of held-out examples; see `masked_lm_prob`."""
+        return dataclasses.replace(self, masked_lm_prob=PAPER_MASKED_LM_PROB)
 
     @property
     def writes_masks(self) -> bool:

@@ -138,6 +138,7 @@ def write_unit(request: ExampleRequest, unit: WorkUnit) -> UnitSummary:
         return finished
     tokenizer = load_tokenizer(request.vocab, request.tokenizer)
     maker = makers.make(request.settings, tokenizer)
+    maker_of_held_out = makers.make(request.settings.of_held_out, tokenizer)
     counts = collections.Counter[str]()
     shards: list[ShardSummary] = []
     for number, part in enumerate(_parts(request, unit, tokenizer, counts)):
@@ -158,7 +159,8 @@ def write_unit(request: ExampleRequest, unit: WorkUnit) -> UnitSummary:
             path = f"{request.output}/{file}{f'-{number}' if number else ''}.tfrecord"
             if len(chosen):
                 documents = _joined([part[index] for index in chosen])
-                shards += _write_shard(path, documents, maker, is_held_out, rng)
+                own = maker_of_held_out if is_held_out else maker
+                shards += _write_shard(path, documents, own, is_held_out, rng)
     begun = {piece.path for piece in unit.pieces if piece.start == 0}
     summary = UnitSummary(
         shards=shards,

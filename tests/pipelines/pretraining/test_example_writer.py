@@ -132,6 +132,15 @@ def test_held_out_documents_are_in_no_training_example(corpus_path, vocab_path, 
     assert not tokens[True] & tokens[False]
 
 
+def test_held_out_examples_have_the_masks_of_the_paper(corpus_path, vocab_path, tmp_path):
+    output = str(tmp_path / "o")
+    more = {"masked_lm_prob": 0.4, "max_predictions_per_seq": 20}
+    example_writer.write(request(corpus_path, vocab_path, output, **more), HERE)
+    manifest = example_folder.read_manifest(output)
+    found = {name: manifest[name]["predictions_per_token"] for name in ("train", "held_out")}
+    assert found == pytest.approx({"train": 0.4, "held_out": 0.15}, abs=0.02)
+
+
 @pytest.mark.parametrize("objective", list(Objective))
 def test_objectives_have_the_features_they_need(corpus_path, vocab_path, tmp_path, objective):
     output = tmp_path / "o"
