@@ -10,8 +10,8 @@ from bert_tf.models import inputs as model_inputs
 from bert_tf.models.base_config import EncoderConfig
 from bert_tf.models.inputs import EncoderInputs
 from bert_tf.models.layers import adaptation
-from bert_tf.models.layers.attention import gather_positions
 from bert_tf.models.layers.base import Configured, Declared, Layer, Shape
+from bert_tf.models.layers.token_rows import gather_positions
 from pipelines.common import machine
 from pipelines.common.errors import InputError
 from pipelines.tokenizers.vocabulary import Vocabulary

@@ -11,14 +11,9 @@ from bert_tf.models.base_encoder import Encoder
 from bert_tf.models.config import BertConfig
 from bert_tf.models.inputs import EncoderInputs
 from bert_tf.models.layers import Embeddings, LayerNorm, NoPooler, Pooler, TransformerBlock, pooling
-from bert_tf.models.layers.attention import (
-    MASKED,
-    KeyValueCache,
-    Queries,
-    TokenRows,
-    attention_bias,
-)
+from bert_tf.models.layers.attention import KeyValueCache, attention_bias
 from bert_tf.models.layers.base import Layer, Shape, serializable
+from bert_tf.models.layers.token_rows import MASKED, Queries, TokenRows
 
 SEEDS_PER_BLOCK = 3
 

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import tensorflow as tf
 
 from bert_tf.models.config import BertConfig
-from bert_tf.models.layers.attention import gather_positions
+from bert_tf.models.layers.token_rows import gather_positions
 from bert_tf.objectives.base import Batch, LossSums, Scalars, score
 from bert_tf.objectives.dynamic_masking import DynamicMasking
 from bert_tf.objectives.masked_lm import MaskedLM

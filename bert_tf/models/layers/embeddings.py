@@ -8,10 +8,10 @@ import tensorflow as tf
 
 from bert_tf.models import fused_ops
 from bert_tf.models.config import BertConfig
-from bert_tf.models.layers.attention import TokenRows
 from bert_tf.models.layers.base import Configured, Layer, Shape, Weight, serializable
 from bert_tf.models.layers.dense import Dense
 from bert_tf.models.layers.normalization import LayerNorm
+from bert_tf.models.layers.token_rows import TokenRows
 
 # The row of RELATIVE_ROWS / 2 for each distance, the last for all larger ones (Raffel et al. 2020,
 # arXiv 1910.10683, section 2.1): one each below 8, then two for each doubling.

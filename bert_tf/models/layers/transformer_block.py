@@ -11,14 +11,13 @@ from bert_tf.models.config import BertConfig
 from bert_tf.models.layers.attention import (
     CrossAttention,
     KeyValueCache,
-    Queries,
     SelfAttention,
-    TokenRows,
     attention_bias,
 )
 from bert_tf.models.layers.base import Configured, Layer, Shape, serializable
 from bert_tf.models.layers.dense import Dense
 from bert_tf.models.layers.normalization import LayerNorm, ResidualNorm
+from bert_tf.models.layers.token_rows import Queries, TokenRows
 
 
 @serializable

@@ -10,7 +10,8 @@ import tensorflow as tf
 from bert_tf import BertConfig, BertEncoder
 from bert_tf.inspection import attention
 from bert_tf.models.layers import SelfAttention
-from bert_tf.models.layers.attention import MASKED, Queries, attention_bias
+from bert_tf.models.layers.attention import attention_bias
+from bert_tf.models.layers.token_rows import MASKED, Queries
 from bert_tf.tasks.numbered import TokenSequence
 from pipelines.common.errors import InputError
 
