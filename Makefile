@@ -81,8 +81,8 @@ vocab: corpus $(filter beam,$(RUNNER)) ## Learn a WordPiece vocabulary (unless V
 examples: vocab ## Write masked sentence pairs as TFRecords: [CORPUS='texts/*.txt'] [RUNNER=beam]
 	@$(BERT_TF_THERE) write-examples --corpus="$(TEXT)" --vocab="$${VOCAB:-$(OWN_VOCAB)}" $(WHERE) \
 		--output="$$TFRECORDS" --flagfile=recipes/$(if $(INIT),adaptation_)examples.flags \
-		$(if $(TEACHER),--objective=mlm --masking=dynamic,$(if $(INIT)$(findstring --objective,$(EXAMPLE_ARGS)),, \
-		--flagfile=recipes/more_masks.flags)) $(call flag,--more_flags,EXAMPLE_ARGS)
+		$(if $(TEACHER),--objective=mlm --masking=dynamic,$(if $(INIT)$(filter-out %/builtin.flags,$(RECIPE))$(findstring \
+		--objective,$(EXAMPLE_ARGS)),,--flagfile=recipes/more_masks.flags)) $(call flag,--more_flags,EXAMPLE_ARGS)
 pretrain: ## Do it all: corpus, vocabulary, TFRecords, training, SavedModel, report [INIT=model]
 distill: ## Distil a pre-trained model into a smaller one: TEACHER=savedmodels/pretrained
 pretrain distill: examples

@@ -167,6 +167,7 @@ def test_pretraining_goes_on_from_a_model_in_one_command(make):
     assert more_masks not in examples and more_masks in make("examples")[-1]
     assert more_masks not in make("examples", EXAMPLE_ARGS="--objective=left_to_right")[-1]
     assert more_masks not in make("examples", TEACHER="a model")[-1]
+    assert more_masks not in make("examples", RECIPE="recipes/base.flags")[-1]
     assert "--init=a model" in pretrain
     assert "--flagfile=recipes/adaptation.flags" in pretrain
     assert "--output=savedmodels/adapted" in (ROOT / "recipes/adaptation.flags").read_text()
