@@ -183,8 +183,10 @@ class Encoder(Configured, Declared, keras.Model):
 
     def pooled(self, inputs: Any, drop_padding: bool = False) -> tf.Tensor:
         """Only the pooled output [batch, hidden_size], without dropout; arguments as for `call`."""
-        nowhere = self.batch_of(inputs).word_ids[:, :0]
-        return self(inputs, drop_padding=drop_padding, outputs_at=nowhere)["pooled_output"]
+        batch = self.batch_of(inputs)
+        return self.encode_at(batch.word_ids[:, :0], batch, None, None, drop_padding)[
+            "pooled_output"
+        ]
 
     def pooler_seed(self, dropout_seed: tf.Tensor | None) -> tf.Tensor | None:
         """The seed for `pool` in training, from that of the model; None: no dropout there."""

@@ -170,7 +170,8 @@ class BertEncoder(Encoder):
         """
         assert outputs_at is None or self._pools_first
         shape, bias = tf.shape(mask), attention_bias(mask, self.config.causal)
-        options = {"rows": rows, "relative_scores": self._relative_scores(mask)}
+        relative_scores = self.embeddings.relative_scores(mask.shape[1] or shape[1])
+        options = {"rows": rows, "relative_scores": relative_scores}
 
         def padded(x: tf.Tensor) -> tf.Tensor:
             x = x if rows is None else rows.pad(x)
@@ -213,10 +214,6 @@ class BertEncoder(Encoder):
             "attention_probs": probabilities,
             "input_mask": mask,
         }
-
-    def _relative_scores(self, mask: tf.Tensor) -> tf.Tensor | None:
-        """The argument of that name of all layers, for an int32 [batch, length] mask."""
-        return self.embeddings.relative_scores(mask.shape[1] or tf.shape(mask)[1])
 
     def _finish(self, x: tf.Tensor) -> tf.Tensor:
         """The output of the last layer, normalized if the model has a final norm."""

@@ -31,8 +31,6 @@ _ONE, _FACTOR = np.uint64(1), np.uint64(0x100000001B3)  # of the hash FNV-1a
 class UnigramWords:
     """Computes the ids of `tokenize`, with a table of words.
 
-    It is not for several threads at once.
-
     Args:
       vocabulary: the model.
       scores: those of `independent_scores`.

@@ -205,10 +205,12 @@ class TransformerBlock(Configured, Layer):
             relative_scores=relative_scores,
         )
         if queries is not None:
-            width = x.shape[-1]
-            x = x if rows is None else rows.pad(x)
-            x = queries.of(tf.reshape(x, [-1, tf.shape(mask_bias)[-1], width]))
-            x = tf.reshape(x, [-1, width])
+            length, width = tf.shape(mask_bias)[-1], x.shape[-1]
+            if rows is None:
+                x = tf.reshape(queries.of(tf.reshape(x, [-1, length, width])), [-1, width])
+            else:  # no more rows are read than attend, in answers of exports
+                numbers = queries.of(tf.reshape(rows.rows, [-1, length]))
+                x = tf.gather(x, tf.reshape(numbers, [-1]))
         bias = self.attention.output_dense.bias
         if pre_norm:
             x = self._add(x, attended, bias, seeds[1])
