@@ -24,8 +24,11 @@ def _result(process):
 
 
 # Of sums that are taken in another order. With bfloat16, products of other shapes are rounded
-# otherwise, too: by 0.7 % of the loss after four steps, where AMX multiplies them.
-RELATIVE = {"float32": 1e-5, "mixed_bfloat16": 1e-2}
+# otherwise, too.
+RELATIVE = {"float32": 1e-5, "mixed_bfloat16": 2e-3}
+# Of workers, which share out the rows of a batch otherwise than devices do: with AMX, the losses of
+# the second and third step differ by 6e-5 and 2e-4, and that of the fourth by 6e-3.
+OF_WORKERS = {"float32": 1e-5, "mixed_bfloat16": 1e-2}
 KINDS = [
     *(("adamw", "float32"), ("lamb", "float32"), ("muon", "float32")),
     ("adamw", "mixed_bfloat16"),
@@ -42,11 +45,11 @@ def one_device(tfrecords):
     return {kind: _result(process)["losses"] for kind, process in running.items()}
 
 
-def _check(result, replicas, one_device, optimizer, precision):
+def _check(result, replicas, one_device, optimizer, precision, relative=RELATIVE):
     """Checks that replicas have the curve of one device, and that it is one of learning."""
     expected = one_device[optimizer, precision]
     assert result["replicas"] == replicas
-    assert result["losses"] == pytest.approx(expected, rel=RELATIVE[precision])
+    assert result["losses"] == pytest.approx(expected, rel=relative[precision])
     assert min(expected) < 0.9 * expected[0]
 
 
@@ -93,7 +96,7 @@ def _workers(count, tfrecords, *flags):
 )
 def test_workers_give_the_curve_of_one_device(tfrecords, one_device, count, precision, how):
     first, *others = _workers(count, tfrecords, f"--precision={precision}", *how)
-    _check(first, count, one_device, "adamw", precision)
+    _check(first, count, one_device, "adamw", precision, OF_WORKERS)
     assert all(other == first for other in others)  # the weights are the same bits on all
 
 
