@@ -31,6 +31,15 @@ def place() -> str:
     return f"{machine.cores()} cores of {found[1] if found else platform.machine()}"
 
 
+def multiplies_bfloat16() -> bool:
+    """Whether the processor has instructions for bfloat16.
+
+    Others emulate it: PyTorch then needs over twenty minutes for a row of float32's seconds.
+    """
+    words = machine.processor().split()
+    return any(name in words for name in ("avx512_bf16", "amx_bf16", "bf16"))
+
+
 def json_of(command: list[str], **environment: str) -> dict[str, Any]:
     """Runs a script and reads the JSON of its last line.
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import answers
-from benchmarks.processes import json_of, parsed, peak_memory, place, row
+from benchmarks.processes import json_of, multiplies_bfloat16, parsed, peak_memory, place, row
 from pipelines.corpus import builtin
 
 _PEERS = Path("benchmarks/peers")
@@ -175,16 +175,14 @@ class Benchmarks:
         """Our pre-training step and those of the peers, each in its faster precision."""
         shape = "6 layers, 384 wide, 12 heads, batch 32, length 128, 20 predictions, training step"
         faster = f"{shape}, each in its faster precision"
-        precisions = ("--precision=float32", "--precision=mixed_bfloat16")
-        ours = [json_of([sys.executable, "-m", "benchmarks.step", given]) for given in precisions]
-        keras_hub = [self._peer("keras_hub_step.py", given) for given in precisions]
-        released = [
-            self._peer("hugging_face_step.py", f"--precision={p}") for p in ("float32", "bfloat16")
-        ]
+        precisions = ("float32", "bfloat16") if multiplies_bfloat16() else ("float32",)
+        lowest = f"--precision={precisions[-1]}"
+        flags = [f"--precision={'mixed_' * (p == 'bfloat16')}{p}" for p in precisions]
+        ours = [json_of([sys.executable, "-m", "benchmarks.step", flag]) for flag in flags]
+        keras_hub = [self._peer("keras_hub_step.py", flag) for flag in flags]
+        released = [self._peer("hugging_face_step.py", f"--precision={p}") for p in precisions]
         kept, predicted = (
-            self._peer(
-                "hugging_face_step.py", "--precision=bfloat16", f"--head={head}", **_KEEP_MEMORY
-            )
+            self._peer("hugging_face_step.py", lowest, f"--head={head}", **_KEEP_MEMORY)
             for head in ("all", "predicted")
         )
 
@@ -204,7 +202,7 @@ class Benchmarks:
                 f"{faster}; peer: Hugging Face BertForPreTraining on PyTorch, as released",
             ),
             "step_hugging_face_malloc": compare(
-                ours, [kept], "the same peer in bfloat16, with malloc set to keep memory"
+                ours, [kept], f"the same peer in {precisions[-1]}, with malloc set to keep memory"
             ),
             "step_hugging_face_predicted": compare(
                 ours,
