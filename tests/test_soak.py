@@ -6,13 +6,7 @@ import sys
 
 import pytest
 
-from benchmarks.soak import (
-    corruptions,
-    mutations,
-    samples,
-    table,
-    trees,
-)
+from benchmarks.soak import corruptions, mutations, samples, table, trees
 from benchmarks.soak import run as soak
 from benchmarks.soak.corruptions import Target
 from benchmarks.soak.outcomes import Workspace

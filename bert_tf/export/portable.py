@@ -89,10 +89,7 @@ TARGETS = {
 
 
 def export(
-    sources: Sequence[ModelSource],
-    folder: str,
-    formats: Sequence[str],
-    check: Check | None = None,
+    sources: Sequence[ModelSource], folder: str, formats: Sequence[str], check: Check | None = None
 ) -> dict[str, Any]:
     """Writes <signature>.tflite and <signature>.onnx, the same in int8, folders, and a report.
 

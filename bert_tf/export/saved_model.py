@@ -70,10 +70,7 @@ def check_output(folder: str) -> None:
 
 
 def export(
-    sources: Sequence[ModelSource],
-    folder: str,
-    dtype: str = "float32",
-    check: Check | None = None,
+    sources: Sequence[ModelSource], folder: str, dtype: str = "float32", check: Check | None = None
 ) -> str:
     """Writes the next version, which appears when it is complete.
 

@@ -15,14 +15,7 @@ from bert_tf.finetuning.freezing import Frozen
 from bert_tf.finetuning.preparation import PreparedRun
 from bert_tf.finetuning.run import Run, RunResult, Setup
 from bert_tf.finetuning.settings import FineTuningSettings
-from bert_tf.training import (
-    checkpoints,
-    distribution,
-    hardware,
-    lost_workers,
-    progress,
-    run_folder,
-)
+from bert_tf.training import checkpoints, distribution, hardware, lost_workers, progress, run_folder
 from bert_tf.training.loop import TrainingDivergedError
 from bert_tf.weights import own
 from pipelines.common import files, json_files

@@ -43,10 +43,7 @@ class TextScore(NamedTuple):
 
 
 def score(
-    model: TokenPrediction,
-    tokenizer: Tokenizer,
-    texts: Iterable[str],
-    length: int,
+    model: TokenPrediction, tokenizer: Tokenizer, texts: Iterable[str], length: int
 ) -> TextScore:
     """Scores texts, a block of them at a time; each token is predicted once.
 

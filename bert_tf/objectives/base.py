@@ -42,11 +42,7 @@ class Trainable(Protocol):
         """The divisors of the loss: float32 scalars, sums over the examples."""
 
     def batch_loss(
-        self,
-        batch: Batch,
-        totals: Scalars,
-        training: bool,
-        dropout_seed: tf.Tensor | None = None,
+        self, batch: Batch, totals: Scalars, training: bool, dropout_seed: tf.Tensor | None = None
     ) -> tuple[tf.Tensor, Scalars]:
         """The loss and the counts of a batch, or of a part of one.
 
@@ -208,11 +204,7 @@ class PretrainingObjective(Configured, keras.Model):
         raise NotImplementedError
 
     def batch_loss(
-        self,
-        batch: Batch,
-        totals: Scalars,
-        training: bool,
-        dropout_seed: tf.Tensor | None = None,
+        self, batch: Batch, totals: Scalars, training: bool, dropout_seed: tf.Tensor | None = None
     ) -> tuple[tf.Tensor, Scalars]:
         """The loss and the counts of a batch, or of a part of one, as in `Trainable`."""
         outputs = self.encode(batch, training, dropout_seed)

@@ -37,10 +37,7 @@ def of_data(model: PretrainingObjective, data: PretrainingData, seed: int) -> di
     random, found = data.held_out_random_fraction, {}
     if random is not None and "next_sentence_labels" in model.features:
         found[f"{model.parts[-1]}_majority"] = max(random, 1 - random)
-    found |= {
-        "unigram_accuracy": math.nan,
-        "bigram_accuracy": math.nan,
-    }
+    found |= {"unigram_accuracy": math.nan, "bigram_accuracy": math.nan}
     if data.held_out is not None and isinstance(model, Denoising):
         return found | {"unigram_perplexity": _unigram_perplexity(data, seed)}
     if data.held_out is None or not model.guesses_masked:

@@ -11,12 +11,7 @@ from absl import logging
 from bert_tf.pretraining.settings import PretrainingSettings
 from bert_tf.training import distribution
 from bert_tf.training.progress import History
-from bert_tf.training.schedules import (
-    PhaseCycles,
-    Schedule,
-    WarmupHoldDecay,
-    WarmupLinearDecay,
-)
+from bert_tf.training.schedules import PhaseCycles, Schedule, WarmupHoldDecay, WarmupLinearDecay
 from bert_tf.training.session import Session
 from pipelines.common import files, json_files
 from pipelines.common.texts import counted

@@ -41,12 +41,7 @@ max_enqueued_batches {{ value: 256 }}
 
 
 def serve(
-    folder: str,
-    name: str,
-    host: str,
-    grpc_port: int,
-    rest_port: int,
-    threads: int | None = None,
+    folder: str, name: str, host: str, grpc_port: int, rest_port: int, threads: int | None = None
 ) -> NoReturn:
     """Serves a folder of versions until it is stopped, in place of this process.
 

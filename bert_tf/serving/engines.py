@@ -80,10 +80,7 @@ class ConvertedModels:
         return path
 
     def onnx(
-        self,
-        name: str,
-        computation: Computation,
-        quantize: Callable[[bytes], bytes] | None = None,
+        self, name: str, computation: Computation, quantize: Callable[[bytes], bytes] | None = None
     ) -> str:
         """The file of a computation in ONNX, or of what a function of `conversion` makes of it."""
         path = self.path(f"{name}.onnx", lambda: conversion.to_onnx(traced(computation)))

@@ -150,11 +150,7 @@ class Predictor:
         return found
 
     def _executable(
-        self,
-        name: str,
-        computation: Computation,
-        config: EncoderConfig,
-        loader: Engine,
+        self, name: str, computation: Computation, config: EncoderConfig, loader: Engine
     ) -> Executable:
         """Loads a computation, and compares its results with TensorFlow's."""
         if not computation.portable:

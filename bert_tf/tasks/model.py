@@ -152,11 +152,7 @@ class TaskModel(Configured, keras.Model):
     """
 
     def __init__(
-        self,
-        config: EncoderConfig,
-        heads: Sequence[HeadShape],
-        pad_id: int | None = None,
-        **kwargs,
+        self, config: EncoderConfig, heads: Sequence[HeadShape], pad_id: int | None = None, **kwargs
     ):
         super().__init__(autocast=False, **kwargs)
         self.config = config
@@ -254,11 +250,7 @@ class TaskObjective:
         return total | {"tokens": tf.reduce_sum(mask)}
 
     def batch_loss(
-        self,
-        batch: Batch,
-        totals: Scalars,
-        training: bool,
-        dropout_seed: tf.Tensor | None = None,
+        self, batch: Batch, totals: Scalars, training: bool, dropout_seed: tf.Tensor | None = None
     ) -> tuple[tf.Tensor, Scalars]:
         """The loss of a batch or of a part of one; counts are the sums of losses and of weights."""
         seed = dropout_seed if training else None

@@ -213,10 +213,7 @@ class ServedModel:
             outputs.append(tf.TensorSpec(table_shape, tf.float32, TRANSITIONS))
         orders_read = 2 if head.both_orders else 1
         return Computation(
-            "logits",
-            tuple(outputs),
-            compute,
-            row_tokens=lambda length: orders_read * length,
+            "logits", tuple(outputs), compute, row_tokens=lambda length: orders_read * length
         )
 
     def outputs(self, inputs: Tensors, skip_padding: bool) -> dict[str, Any]:

@@ -66,11 +66,7 @@ def make_signatures(
 
 
 def make_generator(
-    encoder: Encoder,
-    head: Layer | None,
-    tokenizer: Tokenizer,
-    task: Task,
-    dtype: str | None = None,
+    encoder: Encoder, head: Layer | None, tokenizer: Tokenizer, task: Task, dtype: str | None = None
 ) -> TextGenerator:
     """The writer of a task's texts.
 

@@ -41,10 +41,7 @@ def read(path: str) -> ModelSource:
 
 def checksums(source: ModelSource) -> dict[str, str]:
     """Checksums of what makes vectors: encoder, tokenizer, dense layer; in any format the same."""
-    found = {
-        "encoder_sha256": source.encoder_key(),
-        "tokenizer_sha256": source.tokenizer_key(),
-    }
+    found = {"encoder_sha256": source.encoder_key(), "tokenizer_sha256": source.tokenizer_key()}
     for task in source.bundle.tasks:
         if task["shape"] == embedding.SHAPE.name and tasks.load(task).units:
             found["dense_sha256"] = source.bundle.head_sha256(task["name"])
@@ -94,9 +91,7 @@ def complete(source: ModelSource, settings: SettingsT) -> SettingsT:
         settings = dataclasses.replace(settings, prefix=prefix)
     if trained is None:
         return dataclasses.replace(
-            settings,
-            pooling=settings.pooling or Pooling.MEAN,
-            normalize=bool(settings.normalize),
+            settings, pooling=settings.pooling or Pooling.MEAN, normalize=bool(settings.normalize)
         )
     normalize = trained.normalize if settings.normalize is None else settings.normalize
     found = dataclasses.replace(

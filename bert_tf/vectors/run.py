@@ -25,10 +25,7 @@ from pipelines.labelled.text_files import TextFile, WordsFile
 
 
 def write(
-    model: str | ModelSource,
-    source: TextFile | WordsFile,
-    output: str,
-    settings: FeatureSettings,
+    model: str | ModelSource, source: TextFile | WordsFile, output: str, settings: FeatureSettings
 ) -> tuple[dict[str, Any], bool]:
     """Writes the vectors or features of a file's texts, in their order, unless they exist.
 

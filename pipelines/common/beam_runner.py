@@ -69,9 +69,7 @@ class _Pipelines(Workers):
         self._count = 0
 
     def map(
-        self,
-        function: Callable[[ItemT], ResultT],
-        items: Sequence[ItemT],
+        self, function: Callable[[ItemT], ResultT], items: Sequence[ItemT]
     ) -> Generator[tuple[ItemT, ResultT]]:
         """See `Workers`; the first result comes when all items are done."""
         folder = self._next_folder()

@@ -24,9 +24,7 @@ class Workers:
     """Computes functions of many items while a runner is started; here, in this process."""
 
     def map(
-        self,
-        function: Callable[[ItemT], ResultT],
-        items: Sequence[ItemT],
+        self, function: Callable[[ItemT], ResultT], items: Sequence[ItemT]
     ) -> Generator[tuple[ItemT, ResultT]]:
         """Yields each item with its result, as they are done; no other is begun once it is closed.
 
@@ -107,9 +105,7 @@ class _Processes(Workers):
         self._pool: concurrent.futures.Executor | None = None
 
     def map(
-        self,
-        function: Callable[[ItemT], ResultT],
-        items: Sequence[ItemT],
+        self, function: Callable[[ItemT], ResultT], items: Sequence[ItemT]
     ) -> Generator[tuple[ItemT, ResultT]]:
         if self._count == 1 or len(items) == 1:
             yield from super().map(function, items)

@@ -25,10 +25,7 @@ _MAX_SINGLE_WORDS = 20  # sentences of one word, after which a file is not one o
 
 
 def read_texts(
-    source: Source,
-    pair: bool | None,
-    labelled: bool | None,
-    rows: Iterable[TableRow] | None = None,
+    source: Source, pair: bool | None, labelled: bool | None, rows: Iterable[TableRow] | None = None
 ) -> Iterator[TextExample]:
     """Yields texts or pairs of texts.
 

@@ -317,10 +317,7 @@ def _write_shard(
         return []
     plan = plan[rng.permutation(len(plan))]
     counts = collections.Counter(dict.fromkeys(EXAMPLE_COUNTS, 0))
-    with (
-        files.write_aside(path, shared=True) as partial,
-        files.gfile.GFile(partial, "wb") as file,
-    ):
+    with files.write_aside(path, shared=True) as partial, files.gfile.GFile(partial, "wb") as file:
         for start in range(0, len(plan), BLOCK):
             features, found = maker.features(documents, plan[start : start + BLOCK], rng)
             counts.update(found)

@@ -162,8 +162,7 @@ def test_labelled_files(tmp_path_factory, init, kind, data):
     settings = FineTuningSettings((request,), init, max_seq_length=32)
     tokenizer = registry.load_tokenizer(init)
     loaded = _read_or_refused(
-        lambda: task_data.load(request, settings, tokenizer),
-        *(train.name, dev.name, task),
+        lambda: task_data.load(request, settings, tokenizer), *(train.name, dev.name, task)
     )
     if loaded is not None:
         _check_data(loaded, len(tokenizer.vocabulary))

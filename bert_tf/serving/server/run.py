@@ -17,13 +17,7 @@ from bert_tf.serving.credentials import Identity
 from bert_tf.serving.plan import ExecutionPlan, Precision
 from bert_tf.serving.predictor import Predictor
 from bert_tf.serving.server import listening
-from bert_tf.serving.server.answers import (
-    Answerer,
-    Metrics,
-    ModelSpec,
-    RequestLimits,
-    signature_of,
-)
+from bert_tf.serving.server.answers import Answerer, Metrics, ModelSpec, RequestLimits, signature_of
 from bert_tf.serving.server.faults import RefusalError
 from bert_tf.serving.server.settings import ServerSettings
 from bert_tf.serving.server.versions import Versions, newest_complete

@@ -294,7 +294,7 @@ def _read(source: Source, split: str, labelled: bool, skipped: list[str]) -> lis
     if may_be_keyed and multiple_choice.is_keyed(path, encoding):
         source.log_once(
             "no header; context = column 1, label = the last column, a letter or a "
-            "number from 1, choices = those between",
+            "number from 1, choices = those between"
         )
         return multiple_choice.read_keyed(path, skipped, encoding)
     return list(multiple_choice.read_choices(source, labelled))

@@ -74,9 +74,7 @@ class Regression(TextTask):
                 "their own; rename yours."
             )
         fitted = dataclasses.replace(
-            self,
-            pair=examples[0].text_b is not None,
-            labels=tuple(names) if len(names) > 1 else (),
+            self, pair=examples[0].text_b is not None, labels=tuple(names) if len(names) > 1 else ()
         )
         fitted.check(examples)
         for name, column in zip(names, fitted.scores_of(examples).T, strict=True):

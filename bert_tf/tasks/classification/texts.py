@@ -11,14 +11,7 @@ import tensorflow as tf
 from bert_tf.tasks import reports, sequences, signatures
 from bert_tf.tasks.base import TaskFiles
 from bert_tf.tasks.sequences import SequencesTask
-from bert_tf.tasks.signatures import (
-    Method,
-    PlainTexts,
-    Prepared,
-    ServedModel,
-    Signature,
-    Tensors,
-)
+from bert_tf.tasks.signatures import Method, PlainTexts, Prepared, ServedModel, Signature, Tensors
 from pipelines.common.errors import InputError
 from pipelines.common.texts import shorten
 from pipelines.labelled import glue, user_files

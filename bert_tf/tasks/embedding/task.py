@@ -14,14 +14,7 @@ from bert_tf.tasks import reports, signatures
 from bert_tf.tasks.base import Size, Task, TaskFiles
 from bert_tf.tasks.embedding import losses, retrieval
 from bert_tf.tasks.sequences import SequencesTask
-from bert_tf.tasks.signatures import (
-    Arrays,
-    PlainTexts,
-    Prepared,
-    ServedModel,
-    Signature,
-    Tensors,
-)
+from bert_tf.tasks.signatures import Arrays, PlainTexts, Prepared, ServedModel, Signature, Tensors
 from pipelines.common.errors import InputError
 from pipelines.common.texts import shorten
 from pipelines.labelled import embedding_files

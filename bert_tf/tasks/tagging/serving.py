@@ -10,14 +10,7 @@ import tensorflow as tf
 
 from bert_tf.tasks import signatures
 from bert_tf.tasks.labels import LabelTask
-from bert_tf.tasks.signatures import (
-    TRANSITIONS,
-    Arrays,
-    Prepared,
-    ServedModel,
-    Signature,
-    Tensors,
-)
+from bert_tf.tasks.signatures import TRANSITIONS, Arrays, Prepared, ServedModel, Signature, Tensors
 from bert_tf.tasks.tagging import crf, schemes
 from bert_tf.tasks.tagging.schemes import Scheme
 from pipelines.labelled.schema import WordsExample

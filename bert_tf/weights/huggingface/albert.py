@@ -34,10 +34,7 @@ def _to_keys(config: BertConfig) -> dict[str, Any]:
             "Hugging Face's ALBERT projects its embeddings, but this model has no embedding_size; "
             "write it as bert_tf."
         )
-    return {
-        "classifier_dropout_prob": config.task_dropout,
-        **dict.fromkeys(_GROUPS, 1),
-    }
+    return {"classifier_dropout_prob": config.task_dropout, **dict.fromkeys(_GROUPS, 1)}
 
 
 FAMILY = Family(
@@ -46,10 +43,7 @@ FAMILY = Family(
     class_name="Albert",
     prefix="albert.",
     names=_NAMES,
-    tied={
-        "predictions.decoder.weight": bert.WORDS,
-        "predictions.decoder.bias": "predictions.bias",
-    },
+    tied={"predictions.decoder.weight": bert.WORDS, "predictions.decoder.bias": "predictions.bias"},
     pretraining=(
         Architecture(
             "AlbertForPreTraining",

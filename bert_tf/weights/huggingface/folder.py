@@ -15,12 +15,7 @@ from bert_tf.tasks import embedding
 from bert_tf.weights import own
 from bert_tf.weights.bundle import MASKED_LM, POOLER, Bundle, check_shape, parameter_shapes
 from bert_tf.weights.huggingface import config as configs
-from bert_tf.weights.huggingface import (
-    generation,
-    sentence_transformers,
-    tokenizers,
-    weight_files,
-)
+from bert_tf.weights.huggingface import generation, sentence_transformers, tokenizers, weight_files
 from bert_tf.weights.huggingface.config import CONFIG
 from bert_tf.weights.huggingface.family import Architecture, Family
 from bert_tf.weights.huggingface.weight_files import WEIGHTS

@@ -38,10 +38,7 @@ def _to_keys(config: BertConfig) -> dict[str, Any]:
             "Hugging Face's RoBERTa starts positions after the padding id, but this model's "
             "position_offset is 0; write it as bert_tf."
         )
-    return {
-        "pad_token_id": config.position_offset - 1,
-        "classifier_dropout": config.pooler_dropout,
-    }
+    return {"pad_token_id": config.position_offset - 1, "classifier_dropout": config.pooler_dropout}
 
 
 FAMILY = Family(

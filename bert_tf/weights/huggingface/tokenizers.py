@@ -13,12 +13,7 @@ from pipelines.common.errors import InputError
 from pipelines.tokenizers import bpe_vocabulary, kept_tokens, registry, sentencepiece_numbering
 from pipelines.tokenizers.bpe_vocabulary import ByteBPEVocabulary
 from pipelines.tokenizers.hugging_face import CONFIG, FAST, TokenizerFiles
-from pipelines.tokenizers.hugging_face_rules import (
-    ALGORITHMS,
-    LONGEST_WORD,
-    TEXT_ROLES,
-    rules_of,
-)
+from pipelines.tokenizers.hugging_face_rules import ALGORITHMS, LONGEST_WORD, TEXT_ROLES, rules_of
 from pipelines.tokenizers.sentencepiece_numbering import SPACE
 from pipelines.tokenizers.sentencepiece_vocabulary import SentencePieceVocabulary
 from pipelines.tokenizers.vocabulary import (

@@ -2,11 +2,7 @@
 
 from pipelines.pretraining.makers.base import ExampleMaker
 from pipelines.pretraining.makers.running_text import FullSentences, PackedText, TextStream
-from pipelines.pretraining.makers.segments import (
-    SentencePairs,
-    SentenceSegments,
-    SentenceSpans,
-)
+from pipelines.pretraining.makers.segments import SentencePairs, SentenceSegments, SentenceSpans
 from pipelines.pretraining.settings import ExampleSettings, SequenceKind
 from pipelines.tokenizers.base import Tokenizer
 

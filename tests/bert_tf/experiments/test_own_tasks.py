@@ -40,7 +40,7 @@ def test_no_text_is_in_both(made):
     kept = [line for line in open(rest).read().split("\n") if line]
     assert 0.8 < len(kept) / len(before) < 0.95
     assert [task.partition("=")[0] for task in tasks] == [
-        *("swapped_words:classification", "sentence_order:pair", "punctuation:tagging"),
+        *("swapped_words:classification", "sentence_order:pair", "punctuation:tagging")
     ]
     seen = set(kept)
     common = [line for line in before if before.count(line) > 1]

@@ -19,11 +19,7 @@ from bert_tf.objectives.denoising import Denoising
 from bert_tf.objectives.left_to_right import LeftToRight
 from bert_tf.serving.predictor import Predictor
 from pipelines.tokenizers import registry
-from pipelines.tokenizers.bpe_vocabulary import (
-    BYTE_LETTERS,
-    END_OF_TEXT,
-    ByteBPEVocabulary,
-)
+from pipelines.tokenizers.bpe_vocabulary import BYTE_LETTERS, END_OF_TEXT, ByteBPEVocabulary
 from tests import commands
 from tests.bert_tf import exported
 from tests.bert_tf.models.user_models import randomize

@@ -18,11 +18,7 @@ from pipelines.tokenizers.wordpiece_vocabulary import WordPieceVocabulary
 
 pytestmark = pytest.mark.more
 
-CHANGES = {
-    "mpnet": {},
-    "modernbert": {"local_attention": 8, "pool_mean": True},
-    "nomic_bert": {},
-}
+CHANGES = {"mpnet": {}, "modernbert": {"local_attention": 8, "pool_mean": True}, "nomic_bert": {}}
 KINDS = {"mood": "classification", "tags": "tagging"}
 
 

@@ -13,13 +13,7 @@ from pipelines.common.errors import InputError
 from pipelines.tokenizers import registry
 from pipelines.tokenizers.wordpiece_vocabulary import WordPieceVocabulary
 from tests import commands
-from tests.bert_tf.labelled_data import (
-    TOKENS,
-    command,
-    make_spans,
-    make_texts,
-    settings_of,
-)
+from tests.bert_tf.labelled_data import TOKENS, command, make_spans, make_texts, settings_of
 
 
 def broken(path, old, new):

@@ -24,13 +24,7 @@ from pipelines.labelled.schema import MultiLabelExample, SpanExample, TextExampl
 from pipelines.tokenizers.settings import Keep
 from tests import commands
 from tests.bert_tf.helpers import cluster_of
-from tests.bert_tf.labelled_data import (
-    CONFIG,
-    command,
-    make_texts,
-    settings_of,
-    tune,
-)
+from tests.bert_tf.labelled_data import CONFIG, command, make_texts, settings_of, tune
 
 pytestmark = pytest.mark.more
 
@@ -224,13 +218,7 @@ def test_a_head_goes_on_for_the_same_task_only(tmp_path, init):
         brought = dataclasses.replace(model, weights=model.weights | heads, tasks=(task,))
         folder = f"{tmp_path}/{shape}-{len(labels)}-{len(form)}-{goes_on}"
         weights.write(brought, folder, Format.BERT_TF)
-        settings = settings_of(
-            folder,
-            "classification",
-            data,
-            epochs=1.0,
-            learning_rates=(1e-12,),
-        )
+        settings = settings_of(folder, "classification", data, epochs=1.0, learning_rates=(1e-12,))
         sweep.finetune(settings, f"{folder}-out", f"{tmp_path}/cache")
         found = weights.read(f"{folder}-out").weights["heads/classification/bias"]
         assert np.allclose(found, 1, atol=1e-3) == goes_on

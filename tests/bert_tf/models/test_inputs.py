@@ -128,10 +128,7 @@ BAD = {
     "two in a list": ([IDS, IDS], "the input is a list of 2; the encoder takes a dict"),
     "real ids": (tf.ones([2, 5]), r"input_word_ids is float32; ids are whole numbers \(int32\)"),
     "texts": (tf.constant([["a"]]), r"input_word_ids is string.*tokenizer\(texts\)"),
-    "real types": (
-        [IDS, IDS, tf.ones([2, 5])],
-        "input_type_ids is float32",
-    ),
+    "real types": ([IDS, IDS, tf.ones([2, 5])], "input_type_ids is float32"),
     "a single sequence": (IDS[0], r"input_word_ids has 1 axis; it must be \[batch, length\]"),
     "three axes": (IDS[tf.newaxis], "input_word_ids has 3 axes"),
     "another length": (

@@ -18,10 +18,7 @@ from bert_tf.objectives.distillation import Distillation
 from bert_tf.objectives.dynamic_masking import DynamicMasking
 from bert_tf.objectives.left_to_right import LeftToRight
 from bert_tf.objectives.masked_lm import MaskedLM
-from bert_tf.objectives.masked_lm_next_sentence import (
-    MaskedLMNextSentence,
-    MaskedLMSentenceOrder,
-)
+from bert_tf.objectives.masked_lm_next_sentence import MaskedLMNextSentence, MaskedLMSentenceOrder
 from bert_tf.objectives.registry import OBJECTIVES
 from bert_tf.objectives.replaced_token import ReplacedToken
 from tests.bert_tf.helpers import CONFIG, make_batch

@@ -176,8 +176,7 @@ def test_another_vocabulary_is_known_by_its_characters(finished, tmp_path):
 @pytest.mark.slow
 def test_goes_on_from_another_run(finished, examples, tmp_path):
     process = commands.done(
-        *command(examples, "elmo-debug", tmp_path / "o", "--steps=5"),
-        f"--init={finished}",
+        *command(examples, "elmo-debug", tmp_path / "o", "--steps=5"), f"--init={finished}"
     )
     assert "lacks" not in process.stderr
     first = json.loads((tmp_path / "o" / "history.jsonl").read_text().splitlines()[0])

@@ -21,9 +21,7 @@ def _budget(folder, start=0):
 def _history(spent, step_seconds, points=3):
     """A history of so many seconds."""
     return SimpleNamespace(
-        points=[None] * points,
-        rate=32 / step_seconds,
-        training_seconds=lambda batch_size: spent,
+        points=[None] * points, rate=32 / step_seconds, training_seconds=lambda batch_size: spent
     )
 
 

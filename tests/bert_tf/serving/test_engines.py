@@ -29,9 +29,7 @@ def whole(export):
     return SavedModelSession(export)
 
 
-_PLANS = [
-    *(ExecutionPlan(name) for name in EngineName),
-]
+_PLANS = [*(ExecutionPlan(name) for name in EngineName)]
 
 
 @pytest.fixture(scope="module")
@@ -122,7 +120,7 @@ def test_plain_texts_need_no_graph(export, whole, tmp_path, monkeypatch):
     _compare(found, whole, "embed", {"text": _strings(["a [MASK] of it"])})
     _compare(found, whole, "mood", {"text": _strings(["plain", "na\u00efve"])})
     assert asked == [
-        *("embed/preprocess", "embed/postprocess", "mood/preprocess", "mood/postprocess"),
+        *("embed/preprocess", "embed/postprocess", "mood/preprocess", "mood/postprocess")
     ]
 
 

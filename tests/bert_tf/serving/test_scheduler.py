@@ -13,10 +13,7 @@ from bert_tf.serving.engines import Batch
 from bert_tf.serving.scheduler import Executable, Scheduler, deadline
 from pipelines.common.errors import InputError
 
-_OUTPUTS = (
-    tf.TensorSpec([None, None, 2], tf.float32),
-    tf.TensorSpec([None, 3], tf.float32),
-)
+_OUTPUTS = (tf.TensorSpec([None, None, 2], tf.float32), tf.TensorSpec([None, 3], tf.float32))
 
 
 def _results(sequences):

@@ -40,11 +40,7 @@ class Run:
         self.checkpoints = Checkpoints(str(folder), self.state)
         self.examples = example_reader.open_examples(tfrecords)
         self.step = TrainingStep(
-            self.model,
-            self.optimizer,
-            tf.distribute.get_strategy(),
-            accumulation,
-            compilation,
+            self.model, self.optimizer, tf.distribute.get_strategy(), accumulation, compilation
         )
         self.counts = []
         self.on_report = lambda step: None

@@ -65,8 +65,7 @@ def test_a_text_is_its_own_nearest_neighbour(folders, vectors, name):
     assert first.found[0].similarity == pytest.approx(1, abs=1e-5)
     assert second.query is queries[1] and second.found[0].id == "5"
     embedder = Embedder(
-        folders["pretrained"],
-        EmbeddingSettings(pooling="max", layers=(1, 2), max_seq_length=9),
+        folders["pretrained"], EmbeddingSettings(pooling="max", layers=(1, 2), max_seq_length=9)
     )
     made = embedder([*TEXTS, "every shard"])
     unit = made / np.linalg.norm(made, axis=1, keepdims=True)

@@ -119,8 +119,7 @@ def many(tmp_path_factory):
 
 
 @pytest.mark.parametrize(
-    "command,name,number",
-    [("embed", "v.npy", signal.SIGINT), ("features", "f", signal.SIGTERM)],
+    "command,name,number", [("embed", "v.npy", signal.SIGINT), ("features", "f", signal.SIGTERM)]
 )
 def test_killed_and_stopped_commands_are_resumed(folders, many, tmp_path, command, name, number):
     def flags(folder):

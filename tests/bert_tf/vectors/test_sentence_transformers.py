@@ -23,11 +23,7 @@ from bert_tf.weights.bundle import Bundle
 from bert_tf.weights.formats import Format
 from bert_tf.weights.huggingface import sentence_transformers
 from pipelines.common.errors import InputError
-from pipelines.tokenizers.bpe_vocabulary import (
-    BYTE_LETTERS,
-    SPECIAL_TOKENS,
-    ByteBPEVocabulary,
-)
+from pipelines.tokenizers.bpe_vocabulary import BYTE_LETTERS, SPECIAL_TOKENS, ByteBPEVocabulary
 from tests.bert_tf import labelled_data
 from tests.bert_tf.vectors.encoded import TEXTS, make
 from tests.bert_tf.vectors.sentence_models import DENSE, PROMPTED, change, write_pairs

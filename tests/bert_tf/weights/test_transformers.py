@@ -14,10 +14,7 @@ import tensorflow as tf
 from bert_tf import weights
 from bert_tf.models.electra import ReplacedTokenHead
 from bert_tf.objectives.denoising import Denoising
-from bert_tf.objectives.masked_lm_next_sentence import (
-    MaskedLMNextSentence,
-    MaskedLMSentenceOrder,
-)
+from bert_tf.objectives.masked_lm_next_sentence import MaskedLMNextSentence, MaskedLMSentenceOrder
 from bert_tf.objectives.token_prediction import TokenPrediction
 from bert_tf.tasks.model import HeadShape, TaskModel
 from bert_tf.weights import bundle
@@ -232,9 +229,7 @@ HEADS = {
     "ForTokenClassification": 4, "ForQuestionAnswering": 2, "ForMultipleChoice": 2,
     "LMHeadModel": 0, "DoubleHeadsModel": 0, "ForConditionalGeneration": 0,
 }  # fmt: skip
-_NOT_OF_GPT = [
-    *("ForMaskedLM", "ForPreTraining", "ForMultipleChoice", "ForConditionalGeneration"),
-]
+_NOT_OF_GPT = [*("ForMaskedLM", "ForPreTraining", "ForMultipleChoice", "ForConditionalGeneration")]
 _OF_GPT = ["LMHeadModel", "DoubleHeadsModel"]
 _NOT_OF_BERT = [*_OF_GPT, "ForConditionalGeneration"]
 LACKING = {

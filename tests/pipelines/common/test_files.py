@@ -8,15 +8,7 @@ import sys
 
 import pytest
 
-from pipelines.common import (
-    compressed,
-    files,
-    json_files,
-    locks,
-    machine,
-    outputs,
-    path_lists,
-)
+from pipelines.common import compressed, files, json_files, locks, machine, outputs, path_lists
 from pipelines.common.errors import InputError
 from pipelines.labelled import text_lines
 from pipelines.tokenizers import wordpiece_vocabulary

@@ -136,8 +136,7 @@ def test_a_table_may_have_a_word_a_line(tmp_path):
 
 @pytest.mark.parametrize("mark", ["\t", " "])
 @pytest.mark.parametrize(
-    "comment",
-    ["# newdoc id = x", "# sent_id = 7", "# text = Es regnet", "#id=3", "# newpar"],
+    "comment", ["# newdoc id = x", "# sent_id = 7", "# text = Es regnet", "#id=3", "# newpar"]
 )
 def test_comments_are_never_words_whatever_their_number_of_parts(tmp_path, mark, comment):
     for width in range(2, 7):

@@ -55,8 +55,7 @@ def test_masks(data, settings, seed):
         whole = {position for word in words for position in word}
         assert whole >= set(positions)  # never a special token, never padding
         wanted = min(
-            settings.max_predictions_per_seq,
-            max(1, round(length * settings.masked_lm_prob)),
+            settings.max_predictions_per_seq, max(1, round(length * settings.masked_lm_prob))
         )
         _check_count(count, wanted, words, positions)
         # The labels restore the original; all else is as it was.

@@ -100,8 +100,7 @@ def test_many_random_texts(tokenizer):
 @pytest.mark.slow
 @pytest.mark.parametrize("settings", [{}, {"lower_case": False}, {"strip_accents": False}], ids=str)
 @pytest.mark.parametrize(
-    "vocabulary",
-    ["bert-base-uncased", "bert-base-cased", "bert-base-chinese", "kr-bert-char16424"],
+    "vocabulary", ["bert-base-uncased", "bert-base-cased", "bert-base-chinese", "kr-bert-char16424"]
 )
 def test_every_line_of_every_corpus(vocabulary, settings):
     _check_corpora(f"vocabs/{vocabulary}-vocab.txt", settings)

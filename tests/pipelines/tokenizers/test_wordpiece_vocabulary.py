@@ -29,11 +29,7 @@ def counts(texts, tmp_path, **changes):
 def test_words_of_long_texts(tmp_path):
     long = "Été, 中文! " * 500
     assert counts([long, "été it"], tmp_path) == collections.Counter(
-        {
-            b"ete": 501,
-            b"it": 1,
-            **dict.fromkeys([b",", b"!", "中".encode(), "文".encode()], 500),
-        }
+        {b"ete": 501, b"it": 1, **dict.fromkeys([b",", b"!", "中".encode(), "文".encode()], 500)}
     )
 
 

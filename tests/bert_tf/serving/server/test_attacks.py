@@ -154,10 +154,7 @@ def test_a_compressed_message_is_not_unpacked_beyond_the_limit(stub):
     options = [("grpc.max_send_message_length", -1)]
     with (
         attacks.method(
-            server,
-            "PredictionService/Predict",
-            options=options,
-            compression=grpc.Compression.Gzip,
+            server, "PredictionService/Predict", options=options, compression=grpc.Compression.Gzip
         ) as predict,
         pytest.raises(grpc.RpcError) as raised,
     ):

@@ -9,11 +9,7 @@ import urllib.error
 import grpc
 import pytest
 import tensorflow as tf
-from tensorflow_serving.apis import (
-    get_model_metadata_pb2,
-    get_model_status_pb2,
-    predict_pb2,
-)
+from tensorflow_serving.apis import get_model_metadata_pb2, get_model_status_pb2, predict_pb2
 
 from tests.bert_tf.serving.server import attacks
 from tests.bert_tf.serving.server.stub import LONG
