@@ -20,7 +20,7 @@ def slope(name: str) -> Activation:
 
 
 def _gelu(x: tf.Tensor, approximate: bool) -> tf.Tensor:
-    """The Gaussian error linear unit, exact (erf) or approximated with tanh."""
+    """The Gaussian error linear unit (Hendrycks and Gimpel 2016), exact or approximated by tanh."""
     if approximate:
         return 0.5 * x * (1.0 + tf.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x)))
     return 0.5 * x * (1.0 + tf.math.erf(x * math.sqrt(0.5)))

@@ -108,10 +108,10 @@ class Encoder(Configured, Declared, keras.Model):
           dtype: The dtype to compute in; None: the compute dtype of the model.
           drop_padding: Whether a Transformer computes tokens only, which is faster for mixed
             lengths; outputs at padding are then arbitrary.
-          outputs_at: int32 [batch, count], each from 0 to length - 1: the positions that
-            `sequence_output` has; None: all. Where the pooler reads the first token, the last layer
-            is computed for it and these alone, and the last items of `encoder_outputs` and
-            `attention_probs` are those of the first token, then of these.
+          outputs_at: int32 [batch, count], each from 0 to length - 1: the positions to return in
+            `sequence_output`; None: all. If the pooler reads the first token, the last layer
+            computes only it and these, in this order in the last items of `encoder_outputs` and
+            `attention_probs`.
 
         Returns:
           `sequence_output` [batch, length, hidden_size]; `pooled_output` [batch, hidden_size];

@@ -194,7 +194,7 @@ class BertConfig(EncoderConfig):
 
     @property
     def pools_last(self) -> bool:
-        """Whether the vector of a sequence is that of its last token, which has seen the others."""
+        """Whether the pooled output is the last token's, which alone attends to all others."""
         return (self.causal and not self.pool_first) or self.num_decoder_layers > 0
 
     @property

@@ -111,7 +111,7 @@ def _activation_forward(activation, x, bias):
 
 def _activation_backward(activation, x, bias, upstream):
     slope = activations.slope(activation)
-    (x,) = _settled(x)
+    (x,) = _barrier(x)
     inner = slope(tf.cast(x, tf.float32) + bias) * tf.cast(upstream, tf.float32)
     inner = _rounded(inner, x.dtype)
     return tf.cast(inner, x.dtype), tf.reduce_sum(tf.cast(inner, tf.float32), 0)
@@ -208,7 +208,7 @@ def _residual_forward(epsilon, rate, x, bias, residual, gamma, beta, seed):
 
 
 def _residual_backward(epsilon, rate, x, bias, residual, gamma, seed, upstream):
-    x, residual = _settled(x, residual)
+    x, residual = _barrier(x, residual)
     keep = _keep_of(upstream, rate, seed)
     total = _residual_sum(x, bias, residual, keep)
     standard, inverse = _standardize(total, epsilon, backward=True)
@@ -253,7 +253,7 @@ def _norm_forward(epsilon, rate, x, gamma, beta, seed):
 
 
 def _norm_backward(epsilon, rate, x, gamma, seed, upstream):
-    (x,) = _settled(x)
+    (x,) = _barrier(x)
     standard, inverse = _standardize(tf.cast(x, tf.float32), epsilon, backward=True)
     upstream = tf.cast(upstream, tf.float32) * _keep_of(upstream, rate, seed)
     inner = _standardize_gradient(standard, inverse, upstream * gamma)
@@ -324,7 +324,7 @@ def _standardize(x, epsilon, backward=False):
     centred = x - (mean := tf.reduce_mean(x, -1, keepdims=True))
     inverse = tf.math.rsqrt(tf.reduce_mean(tf.square(centred), -1, keepdims=True) + epsilon)
     if backward and is_for_gpu():
-        mean, inverse = _settled(mean, inverse)
+        mean, inverse = _barrier(mean, inverse)
         centred = x - mean
     return centred * inverse, inverse
 
@@ -351,17 +351,18 @@ def _keep_of(x: tf.Tensor, rate: float, seed: tf.Tensor) -> tf.Tensor | float:
     return _keep(tf.shape(x), rate, seed)
 
 
-def _settled(*tensors: tf.Tensor) -> list[tf.Tensor]:
-    """The same tensors; in a program for a GPU, XLA does not see how they were computed.
+def _barrier(*tensors: tf.Tensor) -> list[tf.Tensor]:
+    """Returns the tensors; on a GPU, behind an optimization barrier.
 
-    Otherwise a backward pass keeps float32 values of the forward pass instead of computing them.
+    Without it, XLA stores float32 values of the forward pass instead of computing them again in
+    the backward pass.
     """
     return gen_xla_ops.xla_optimization_barrier(input=tensors) if is_for_gpu() else list(tensors)
 
 
 def _rounded(x: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
-    """x; in a program for a GPU, its rounding to `dtype`, which is all that is in memory."""
-    return _settled(tf.cast(x, dtype))[0] if is_for_gpu() else x
+    """Rounds x to `dtype` on a GPU, so that only the rounded tensor is stored; else returns x."""
+    return _barrier(tf.cast(x, dtype))[0] if is_for_gpu() else x
 
 
 def zero_of(x: tf.Tensor) -> tf.Tensor:

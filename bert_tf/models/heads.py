@@ -202,8 +202,8 @@ class TaskHead(OutputsHead, Dense):
       initializer_range: Standard deviation of the initial kernel.
       depth: Number of layers of the encoder; needed for a body.
       body: The layers below the linear map, and whether pairs are read in both orders; None: no.
-      encoder: The configuration of an encoder whose heads have a `HeadTransform`; None: another. A
-        body takes its place.
+      encoder: The configuration of an encoder whose heads have a `HeadTransform`, as ModernBERT's;
+        None: another. It is not used if there is a body.
     """
 
     def __init__(

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-LOTS = 1 << 24  # fractions are multiples of its inverse
+RESOLUTION = 1 << 24  # random integers are below it, so fractions are multiples of 2^-24
 
 
 @dataclasses.dataclass(frozen=True)
@@ -96,12 +96,12 @@ class DynamicMasking:
     def _replace(self, labels: tf.Tensor, seed: tf.Tensor) -> tf.Tensor:
         """The tokens that replace chosen ones."""
         shape = tf.shape(labels)
-        lot, other = draw(shape, seed, 1, LOTS), draw(shape, seed, 2, self.vocab_size)
+        drawn, other = draw(shape, seed, 1, RESOLUTION), draw(shape, seed, 2, self.vocab_size)
         masked, changed = (
-            round(LOTS * part)
+            round(RESOLUTION * part)
             for part in (self.mask_fraction, self.mask_fraction + self.random_fraction)
         )
-        return tf.where(lot < masked, self.mask_id, tf.where(lot < changed, other, labels))
+        return tf.where(drawn < masked, self.mask_id, tf.where(drawn < changed, other, labels))
 
 
 def draw(shape: tf.Tensor, seed: tf.Tensor, stream: int, limit: int) -> tf.Tensor:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.objectives.dynamic_masking import LOTS, DynamicMasking, draw
+from bert_tf.objectives.dynamic_masking import RESOLUTION, DynamicMasking, draw
 
 SMOOTHING = 0.7
 
@@ -25,9 +25,9 @@ class FrequencyMasking(DynamicMasking):
 
     def ranks(self, ids: tf.Tensor, candidates: tf.Tensor, seed: tf.Tensor) -> tf.Tensor:
         """A weighted sample: the largest of u^(1/rate), u uniform (Efraimidis, Spirakis 2006)."""
-        lots = tf.cast(draw(tf.shape(ids), seed, 0, LOTS), tf.float32)
+        numbers = tf.cast(draw(tf.shape(ids), seed, 0, RESOLUTION), tf.float32)
         rates = tf.gather(tf.constant(self.rates, tf.float32), ids)
-        return tf.where(candidates, tf.math.log((lots + 1) / (LOTS + 1)) / rates, -np.inf)
+        return tf.where(candidates, tf.math.log((numbers + 1) / (RESOLUTION + 1)) / rates, -np.inf)
 
 
 def rates(counts: np.ndarray) -> tuple[float, ...]:

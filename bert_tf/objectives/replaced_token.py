@@ -16,8 +16,8 @@ from bert_tf.objectives.dynamic_masking import DynamicMasking
 from bert_tf.objectives.masked_lm import MaskedLM
 
 _MASK_FRACTION = 0.85  # of the chosen tokens; the others stay, none becomes a random token
-_LAMBDA = 50.0  # weight of the discriminator's loss (section 3.1)
-_DRAWS = "sampling_draws"  # a feature: int32 [batch, predictions], below dynamic_masking.LOTS
+_LAMBDA = 50.0  # weight of the discriminator's loss (appendix A)
+_DRAWS = "sampling_draws"  # a feature: int32 [batch, predictions], below dynamic_masking.RESOLUTION
 _STREAM = 3  # of random numbers; masking has the others
 # Any number; it makes the generator's dropout differ from the discriminator's.
 _GENERATOR = 0x165667B1
@@ -65,7 +65,9 @@ class ReplacedToken(MaskedLM):
         """The batch with masked tokens and the random numbers that decide the samples."""
         batch = super().prepare(batch, seed)
         shape = tf.shape(batch["masked_lm_positions"])
-        return batch | {_DRAWS: dynamic_masking.draw(shape, seed, _STREAM, dynamic_masking.LOTS)}
+        return batch | {
+            _DRAWS: dynamic_masking.draw(shape, seed, _STREAM, dynamic_masking.RESOLUTION)
+        }
 
     def call(self, inputs: Batch, training: bool = False) -> dict[str, tf.Tensor]:
         """Returns float32 logits of the inputs as they are.
@@ -105,7 +107,7 @@ class ReplacedToken(MaskedLM):
         rows = self.rows(generated["sequence_output"])
         logits = self.masked_lm(rows, self.encoder.word_embeddings)
         scores = tf.cast(logits, tf.float32) + tf.convert_to_tensor(self.masked_lm.bias)
-        draws = tf.cast(tf.reshape(batch[_DRAWS], [-1]), tf.float32) / dynamic_masking.LOTS
+        draws = tf.cast(tf.reshape(batch[_DRAWS], [-1]), tf.float32) / dynamic_masking.RESOLUTION
         sampled = sample(tf.stop_gradient(scores), draws)
         sampled = tf.reshape(sampled, tf.shape(positions))
 

@@ -1,4 +1,4 @@
-"""Baselines without a model: the most frequent token, and the best guess from a neighbour."""
+"""Baselines of masked LM: the most frequent token, and the best guess from a neighbouring one."""
 
 import math
 from collections.abc import Iterable, Sequence

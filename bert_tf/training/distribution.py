@@ -159,13 +159,13 @@ def make_agreement(strategy: tf.distribute.Strategy) -> Callable[[bool], bool]:
 def meet(strategy: tf.distribute.Strategy) -> None:
     """Waits for all workers, so that none has ended while another one needs it."""
     make_agreement(strategy)(True)
-    _part(strategy)
+    _second_barrier(strategy)
 
 
-def _part(strategy: tf.distribute.Strategy) -> None:
-    """Waits until all workers have the result of the sum before, which they get from each other.
+def _second_barrier(strategy: tf.distribute.Strategy) -> None:
+    """Keeps each worker alive until all have received the sum before, which is sent by each.
 
-    The first one to end may take its part of this second sum along.
+    It fails in those that still wait for one that has ended after it; that makes no difference.
     """
     with contextlib.suppress(tf.errors.OpError):
         make_agreement(strategy)(True)
@@ -188,7 +188,7 @@ def check_same(strategy: tf.distribute.Strategy, values: Any, what: str) -> None
 
     sums = total(tf.constant(digest_of(values), tf.float32)).numpy().astype(int)
     if not are_equal(sums, strategy.num_replicas_in_sync):
-        _part(strategy)
+        _second_barrier(strategy)
         raise InputError(f"the workers differ in {what}")
 
 
@@ -200,9 +200,9 @@ def digest_of(values: Any) -> np.ndarray:
 
 
 def are_equal(sums: np.ndarray, count: int) -> bool:
-    """Whether `count` digests with a given sum are equal.
+    """Whether `count` digests x of a given sum are equal.
 
-    They are if the sum of their squares is the smallest possible.
+    By Cauchy and Schwarz, count * sum(x^2) is (sum x)^2 only if they are.
     """
     return bool((count * sums[1] == sums[0] ** 2).all())
 

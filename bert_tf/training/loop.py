@@ -81,7 +81,8 @@ def train(
       report: called every `log_every` steps with the number of steps done and the counts of each
         step since the last call.
       start: the steps done before.
-      agree: whether any worker wants to stop; called where counts are read.
+      agree: returns whether any worker has received a signal to stop; all workers call it
+        together, whenever counts are read.
       evaluate: called every `evaluate_every` steps, before the checkpoint, with the number of
         steps done; True ends training.
       step_ended: called after each call of a step.

@@ -186,7 +186,8 @@ class AdamW(MomentOptimizer):
 
 @keras.saving.register_keras_serializable("bert_tf")
 class LAMB(MomentOptimizer):
-    """Layer-wise adaptive moments for large batches (You et al. 2019, arXiv 1904.00962).
+    """Layer-wise adaptive moments for large batches (You et al. 2019, arXiv 1904.00962,
+    algorithm 2).
 
     The update of AdamW, decay included, is scaled for each matrix by a trust ratio: the norm of
     the matrix over that of the update, or 1 where either is 0. As published for ALBERT, biases
@@ -214,7 +215,7 @@ class LAMB(MomentOptimizer):
 
 
 def _moved(moment: tf.Variable, value: tf.Tensor, beta: float) -> tf.Tensor:
-    """Moves a moving average towards a value, and returns it."""
+    """Updates an exponential moving average in place, and returns it."""
     moved = beta * tf.convert_to_tensor(moment) + (1.0 - beta) * value
     tf.raw_ops.AssignVariableOp(resource=moment.handle, value=moved)
     return moved

@@ -1,1 +1,1 @@
-"""Ids to pre-training examples: token store, segments, masking, TFRecords, and their reader."""
+"""Ids to pre-training examples: units of work, segments, masking, TFRecords, and their reader."""

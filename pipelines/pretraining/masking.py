@@ -109,8 +109,8 @@ def _mask(
     chosen = np.empty(max_seq_length, np.bool_)
     for row in range(count):
         sequence, length = word_ids[row], lengths[row]
-        # Candidates are all tokens but the special ones or, with whole words, words: runs of a
-        # first piece and those that continue it, within a segment.
+        # Candidates are all tokens but the special ones or, in whole-word masking, words: a first
+        # piece and the pieces that continue it (##) in its segment.
         words = 0
         for position in range(1, length - 1):
             if sequence[position] == special.separator:

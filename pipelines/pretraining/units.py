@@ -34,7 +34,8 @@ from pipelines.tokenizers.base import Tokenizer
 # does not become millions of files.
 _UNIT_BYTES = (1 << 21, 1 << 25)
 _UNITS = 64  # of a corpus between these sizes
-# Of a unit. With 32, one in 32 random next sentences is of the neighbourhood of the first one.
+# Of a unit. With 32, one in 32 random next sentences is from the same piece of the corpus as the
+# first segment.
 _PIECES = 32
 _READ_TOGETHER = 8  # pieces whose documents are read in turn
 # A compressed file cannot be cut. Its unit is written in parts of so much text, and the last
@@ -254,10 +255,10 @@ def _hashed(request: ExampleRequest, piece: reader.FileRange) -> Iterator[_Secti
 def _held_out_end(
     keys: np.ndarray, settings: ExampleSettings, maker: ExampleMaker, is_first: bool
 ) -> int:
-    """The end of the hashes that are held out: a fraction of all hashes.
+    """The hash below which documents are held out: the fraction of all hashes.
 
-    Where that is fewer documents than the maker needs, or the first unit has not two of them, so
-    that the corpus might have none, the documents with the next hashes are held out, too.
+    It is raised until as many documents are held out as the maker needs if there is any, and two
+    in the first unit, so that no corpus is without held-out examples.
 
     Args:
       keys: the hashes of the documents of a unit, ascending.

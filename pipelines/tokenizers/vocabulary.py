@@ -67,7 +67,8 @@ class Vocabulary(abc.ABC):
     kind: ClassVar[str]  # name in `registry.KINDS`
     files: ClassVar[tuple[str, ...]]
     marker_files: ClassVar[tuple[str, ...]]  # files whose presence identifies the vocabulary
-    # The one counts of whose special tokens the vocabulary has most, or whose start comes first.
+    # The one counts that has most of its special tokens in the vocabulary; in a tie, the one whose
+    # start token has the lowest id.
     forms: ClassVar[tuple[SequenceForm, ...]]
     usual: ClassVar[TokenizerSettings]  # all settings, with the values they have in most models
     stored: ClassVar[tuple[str, ...]]  # those that are stored with any value, others if unusual

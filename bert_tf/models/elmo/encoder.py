@@ -17,7 +17,7 @@ from bert_tf.models.layers import Lstm, MeanPooler
 from bert_tf.models.layers.base import Configured, Layer, Shape, Weight, serializable
 from pipelines.tokenizers.vocabulary import Vocabulary
 
-_LOTS = 1 << 30  # sampling probabilities are multiples of its inverse
+_RESOLUTION = 1 << 30  # random integers are below it, so probabilities are multiples of 2^-30
 
 
 @serializable
@@ -199,15 +199,15 @@ class WordHead(Configured, Layer):
         return total - right, tf.cast(right >= tf.reduce_max(wrong, 1), tf.float32)
 
     def _draw(self, seed: tf.Tensor) -> tf.Tensor:
-        """Words, int32 [sampled words]; from integers, which are the same under XLA."""
+        """Samples words, int32 [sampled words], by integers, which XLA draws alike."""
         ends = np.round(
-            np.cumsum(_probabilities(self.config.predicted_words), dtype=np.float64) * _LOTS
+            np.cumsum(_probabilities(self.config.predicted_words), dtype=np.float64) * _RESOLUTION
         )
-        lots = tf.random.stateless_uniform(
-            [self.config.sampled_words], tf.stack([seed, 0]), 0, _LOTS, tf.int32, alg="philox"
+        numbers = tf.random.stateless_uniform(
+            [self.config.sampled_words], tf.stack([seed, 0]), 0, _RESOLUTION, tf.int32, alg="philox"
         )
-        ends[-1] = _LOTS
-        return tf.searchsorted(tf.constant(ends, tf.int32), lots, side="right")
+        ends[-1] = _RESOLUTION
+        return tf.searchsorted(tf.constant(ends, tf.int32), numbers, side="right")
 
 
 def _probabilities(words: int) -> np.ndarray:

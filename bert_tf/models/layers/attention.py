@@ -52,10 +52,11 @@ def rotated(qkv: tf.Tensor, theta: float) -> tf.Tensor:
 def neighbourhoods(
     qkv: tf.Tensor, mask_bias: tf.Tensor, window: int
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor]:
-    """Cuts sequences into blocks, each with all that it sees: itself and both its neighbours.
+    """Splits sequences into blocks for attention within a window (Beltagy et al. 2020, 3.1).
 
-    Time and memory of attention then grow with the length, not with its square. A block has
-    `window` tokens, or those of a shorter sequence.
+    The queries of a block attend to the keys of it and of both adjacent blocks, so time and memory
+    grow with the length, not with its square. A block has `window` tokens, or those of a shorter
+    sequence.
 
     Args:
       qkv: [batch, length, 3, heads, size], of queries, keys and values.

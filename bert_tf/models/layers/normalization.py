@@ -9,7 +9,7 @@ from bert_tf.models.layers.base import Layer, Weight, serializable
 
 @serializable
 class LayerNorm(Layer):
-    """LayerNorm over the last axis of [rows, width], then dropout with a rate.
+    """LayerNorm (Ba et al. 2016) over the last axis of [rows, width], then dropout with a rate.
 
     With `use_bias` false, beta is zero.
     """

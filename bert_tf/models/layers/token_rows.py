@@ -51,9 +51,10 @@ def gather_positions(sequence: tf.Tensor, positions: tf.Tensor) -> tf.Tensor:
 
 
 class Queries:
-    """The tokens that attend, where not all do: the first of a sequence, and those at positions.
+    """The queries of a last layer that is not computed for all tokens; keys and values are.
 
-    A loss reads no other tokens of the last layer (docs/guides/speed.md has what that saves).
+    They are the first token of each sequence and those at `positions`: a loss reads no others
+    (docs/guides/speed.md has what that saves).
 
     Args:
       positions: int32 [batch, count].

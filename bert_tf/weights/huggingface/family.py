@@ -18,7 +18,7 @@ class Architecture:
       needs: Groups of weights (`bundle.POOLER`, ...) that it requires.
       lacks: Groups that it does not have.
       head: Its layer that is the head of a task; None: no task.
-      pooler: Its layer that is our pooler. {prefix} stands for that of the encoder.
+      pooler: Its layer that has the weights of our pooler. {prefix} stands for that of the encoder.
       names: Names that only this class has, in addition to those of the family.
       causal: Whether it is for left-to-right models or for others; None: for both.
       biased: Whether the head has a bias; ours always has one.

@@ -88,7 +88,7 @@ def read(path: str) -> Bundle:
             if family.prefix and not prefix:
                 # Names of a model without heads: sentence-transformers kept the class of the model
                 # that it began with (all-mpnet-base-v2).
-                logging.warning("%s: has not the heads of %s.", path, architecture.name)
+                logging.warning("%s: lacks the heads of %s.", path, architecture.name)
                 break
             ours = [name for name in parameter_shapes(config) if name.startswith(group)]
             raise InputError(

@@ -51,7 +51,6 @@ _GPT_ACTIVATIONS = {"gelu": "gelu", "gelu_tanh": "gelu", "relu": "relu"}
 
 
 def _to_options(values: Mapping[str, Any]) -> dict[str, Any]:
-    # In transformers, this "gelu" of GPT is the one with tanh.
     activation = {"hidden_act": "gelu"} if values.get("afn") == "gelu" else {}
     return {"intermediate_size": values.get("n_inner") or 4 * whole(values, "n_embd"), **activation}
 

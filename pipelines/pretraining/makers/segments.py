@@ -125,8 +125,8 @@ def plan_pairs(
 ) -> np.ndarray:
     """Plans pairs of segments; in half of them the second segment is random (A.2).
 
-    With `in_order`, half of them are swapped instead (ALBERT). Where there is only one sentence,
-    the second segment is random even then, as in ALBERT's program; the label is the same.
+    With `in_order`, half of them are swapped instead (ALBERT). A chunk of one sentence gets a
+    random second segment even then, labelled as a swapped pair, as in google-research/albert.
 
     Args:
       documents: one or more. With a single key, no segment is of another document: all pairs follow
