@@ -19,7 +19,7 @@ import tensorflow as tf
 
 from benchmarks.step import random_batch, training_step
 from bert_tf.models.config import BertConfig
-from bert_tf.objectives.masked_lm_next_sentence import MaskedLMNextSentence
+from bert_tf.objectives.masked_lm import MaskedLMNextSentence
 from bert_tf.training import hardware
 from pipelines.common import quiet_start
 

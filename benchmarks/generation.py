@@ -22,7 +22,7 @@ from bert_tf.generation.search import SingleSearch
 from bert_tf.generation.settings import GenerationSettings
 from bert_tf.models import fused_ops
 from bert_tf.models.config import BertConfig
-from bert_tf.objectives.left_to_right import LeftToRight
+from bert_tf.objectives.masked_lm import LeftToRight
 
 _FOLDER = Path(__file__).parent
 _PEERS = ("transformers", "keras_hub")

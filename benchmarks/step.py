@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from benchmarks.peers import timing
 from bert_tf.models.config import BertConfig
-from bert_tf.objectives.masked_lm_next_sentence import MaskedLMNextSentence
+from bert_tf.objectives.masked_lm import MaskedLMNextSentence
 from bert_tf.training import distribution
 from bert_tf.training.optimizers import AdamW
 from bert_tf.training.settings import Compilation, StrategyName

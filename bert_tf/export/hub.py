@@ -14,7 +14,7 @@ from bert_tf.export.module import quiet
 from bert_tf.export.sources import ModelSource
 from bert_tf.models import encoders, fused_ops
 from bert_tf.models.config import BertConfig
-from bert_tf.objectives.token_prediction import TokenPrediction
+from bert_tf.objectives.masked_lm import TokenPrediction
 from bert_tf.tasks.signatures import Tensors
 from bert_tf.weights import own
 from bert_tf.weights.bundle import MASKED_LM, POOLER

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.objectives.token_prediction import TokenPrediction
+from bert_tf.objectives.masked_lm import TokenPrediction
 from pipelines.common.errors import InputError
 from pipelines.common.texts import blocks
 from pipelines.tokenizers.base import Tokenizer

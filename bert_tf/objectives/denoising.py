@@ -8,7 +8,7 @@ import tensorflow as tf
 from bert_tf.models.encoder_decoder import TARGET, TARGET_MASK, EncoderDecoder
 from bert_tf.models.layers.base import Shape, serializable
 from bert_tf.objectives.base import Batch
-from bert_tf.objectives.token_prediction import TokenLabels, TokenPrediction
+from bert_tf.objectives.masked_lm import TokenLabels, TokenPrediction
 
 
 @serializable

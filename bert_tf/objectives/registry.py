@@ -3,9 +3,12 @@
 from bert_tf.objectives.base import PretrainingObjective
 from bert_tf.objectives.bidirectional_lm import BidirectionalLM
 from bert_tf.objectives.denoising import Denoising
-from bert_tf.objectives.left_to_right import LeftToRight
-from bert_tf.objectives.masked_lm import MaskedLM
-from bert_tf.objectives.masked_lm_next_sentence import MaskedLMNextSentence, MaskedLMSentenceOrder
+from bert_tf.objectives.masked_lm import (
+    LeftToRight,
+    MaskedLM,
+    MaskedLMNextSentence,
+    MaskedLMSentenceOrder,
+)
 from bert_tf.objectives.replaced_token import ReplacedToken
 from pipelines.pretraining.settings import Objective
 

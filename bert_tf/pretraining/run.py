@@ -18,7 +18,7 @@ from bert_tf.export import saved_model, sources
 from bert_tf.models.base_config import EncoderConfig
 from bert_tf.objectives.base import Batch, PretrainingObjective
 from bert_tf.objectives.denoising import Denoising
-from bert_tf.objectives.left_to_right import LeftToRight
+from bert_tf.objectives.masked_lm import LeftToRight
 from bert_tf.pretraining import (
     baselines,
     distillation,

@@ -8,7 +8,7 @@ from bert_tf.generation import decoder as decoders
 from bert_tf.generation.generator import TextGenerator
 from bert_tf.generation.settings import GenerationSettings
 from bert_tf.objectives.base import Batch
-from bert_tf.objectives.token_prediction import TokenPrediction
+from bert_tf.objectives.masked_lm import TokenPrediction
 from pipelines.tokenizers.base import Tokenizer
 
 _SAMPLES = 4

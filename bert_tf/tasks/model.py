@@ -22,7 +22,7 @@ from bert_tf.models.heads import (
 )
 from bert_tf.models.layers.base import Configured, Layer, Shape, Weight, serializable
 from bert_tf.objectives.base import Batch, Scalars, score
-from bert_tf.objectives.left_to_right import next_tokens
+from bert_tf.objectives.masked_lm import next_tokens
 from bert_tf.tasks import Task
 from bert_tf.tasks.signatures import TRANSITIONS
 from pipelines.common.errors import InputError

@@ -18,8 +18,7 @@ from bert_tf.models.base_encoder import Encoder
 from bert_tf.models.config import BertConfig
 from bert_tf.models.layers.base import Declared
 from bert_tf.objectives.denoising import Denoising
-from bert_tf.objectives.left_to_right import LeftToRight
-from bert_tf.objectives.token_prediction import TokenPrediction
+from bert_tf.objectives.masked_lm import LeftToRight, TokenPrediction
 from bert_tf.tasks import Task
 from bert_tf.tasks.model import Heads, HeadShape, TaskModel
 from pipelines.common.errors import InputError

@@ -16,7 +16,7 @@ from bert_tf.export import saved_model, sources
 from bert_tf.generation.settings import GenerationSettings
 from bert_tf.models.config import BertConfig
 from bert_tf.objectives.denoising import Denoising
-from bert_tf.objectives.left_to_right import LeftToRight
+from bert_tf.objectives.masked_lm import LeftToRight
 from bert_tf.serving.predictor import Predictor
 from pipelines.tokenizers import registry
 from pipelines.tokenizers.bpe_vocabulary import BYTE_LETTERS, END_OF_TEXT, ByteBPEVocabulary

@@ -11,7 +11,7 @@ from bert_tf.generation.decoder import CausalDecoder
 from bert_tf.generation.generator import TextGenerator
 from bert_tf.generation.settings import GenerationSettings
 from bert_tf.models.config import BertConfig
-from bert_tf.objectives.left_to_right import LeftToRight
+from bert_tf.objectives.masked_lm import LeftToRight
 from pipelines.common.errors import InputError
 from pipelines.tokenizers import registry
 from pipelines.tokenizers.bpe_vocabulary import BYTE_LETTERS, END_OF_TEXT, ByteBPEVocabulary

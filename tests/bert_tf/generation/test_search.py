@@ -18,7 +18,7 @@ from bert_tf.generation.search import SingleSearch
 from bert_tf.generation.settings import GenerationSettings
 from bert_tf.models.config import BertConfig
 from bert_tf.objectives.denoising import Denoising
-from bert_tf.objectives.left_to_right import LeftToRight
+from bert_tf.objectives.masked_lm import LeftToRight
 from pipelines.common.errors import InputError
 from tests.bert_tf.models.user_models import randomize
 from tests.bert_tf.weights.test_transformers import peer  # noqa: F401  (a fixture)

@@ -10,7 +10,7 @@ import tensorflow as tf
 from bert_tf import BertEncoder
 from bert_tf.models import fused_ops
 from bert_tf.models.layers import Dense, TransformerBlock
-from bert_tf.objectives.masked_lm_next_sentence import MaskedLMNextSentence
+from bert_tf.objectives.masked_lm import MaskedLMNextSentence
 from bert_tf.tasks.model import HeadShape, TaskModel
 from pipelines.common.errors import InputError
 from tests.bert_tf.helpers import CONFIG, make_batch

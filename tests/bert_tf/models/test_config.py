@@ -7,7 +7,7 @@ import pytest
 from bert_tf.models import configs
 from bert_tf.models.config import BertConfig
 from bert_tf.models.encoder import BertEncoder
-from bert_tf.objectives.masked_lm_next_sentence import MaskedLMNextSentence
+from bert_tf.objectives.masked_lm import MaskedLMNextSentence
 from pipelines.common.errors import InputError
 
 

@@ -11,7 +11,7 @@ import tensorflow as tf
 from bert_tf import BertConfig, BertEncoder
 from bert_tf.models import fused_ops
 from bert_tf.models.heads import MaskedLMHead
-from bert_tf.objectives.masked_lm_next_sentence import MaskedLMNextSentence
+from bert_tf.objectives.masked_lm import MaskedLMNextSentence
 from bert_tf.tasks.model import HeadShape, TaskModel
 from bert_tf.weights.bundle import parameter_shapes
 from pipelines.tokenizers.packing import MODEL_INPUTS

@@ -19,8 +19,8 @@ from bert_tf.models.heads import OutputsHead
 from bert_tf.models.layers.base import Configured, Layer
 from bert_tf.objectives.base import PretrainingObjective
 from bert_tf.objectives.distillation import Distillation
+from bert_tf.objectives.masked_lm import TokenPrediction
 from bert_tf.objectives.registry import OBJECTIVES
-from bert_tf.objectives.token_prediction import TokenPrediction
 from bert_tf.tasks.model import HeadShape, TaskModel
 from pipelines.common.errors import InputError
 from tests.bert_tf.helpers import CONFIG, make_batch

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from bert_tf.models.elmo_config import ElmoConfig
 from bert_tf.objectives.bidirectional_lm import BidirectionalLM
-from bert_tf.objectives.masked_lm_next_sentence import MaskedLMNextSentence
+from bert_tf.objectives.masked_lm import MaskedLMNextSentence
 from bert_tf.training.optimizers import OptimizerName, make_optimizer
 from bert_tf.training.settings import Compilation
 from bert_tf.training.step import TrainingStep

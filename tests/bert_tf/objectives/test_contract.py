@@ -16,9 +16,12 @@ from bert_tf.objectives.bidirectional_lm import BidirectionalLM
 from bert_tf.objectives.denoising import Denoising
 from bert_tf.objectives.distillation import Distillation
 from bert_tf.objectives.dynamic_masking import DynamicMasking
-from bert_tf.objectives.left_to_right import LeftToRight
-from bert_tf.objectives.masked_lm import MaskedLM
-from bert_tf.objectives.masked_lm_next_sentence import MaskedLMNextSentence, MaskedLMSentenceOrder
+from bert_tf.objectives.masked_lm import (
+    LeftToRight,
+    MaskedLM,
+    MaskedLMNextSentence,
+    MaskedLMSentenceOrder,
+)
 from bert_tf.objectives.registry import OBJECTIVES
 from bert_tf.objectives.replaced_token import ReplacedToken
 from tests.bert_tf.helpers import CONFIG, make_batch

@@ -5,8 +5,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.objectives.dynamic_masking import DynamicMasking
-from bert_tf.objectives.masked_lm import MaskedLM
-from bert_tf.objectives.masked_lm_next_sentence import MaskedLMNextSentence
+from bert_tf.objectives.masked_lm import MaskedLM, MaskedLMNextSentence
 from tests.bert_tf.helpers import CONFIG, make_batch
 
 PAD, START, SEPARATOR, MASK = range(4)

@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.objectives.left_to_right import LeftToRight
-from bert_tf.objectives.masked_lm import MaskedLM
-from bert_tf.objectives.masked_lm_next_sentence import MaskedLMNextSentence
+from bert_tf.objectives.masked_lm import LeftToRight, MaskedLM, MaskedLMNextSentence
 from tests.bert_tf.helpers import CONFIG, make_batch
 
 

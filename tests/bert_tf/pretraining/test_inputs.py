@@ -6,7 +6,7 @@ import types
 import pytest
 
 from bert_tf.models.config import BertConfig
-from bert_tf.objectives.masked_lm_next_sentence import MaskedLMNextSentence
+from bert_tf.objectives.masked_lm import MaskedLMNextSentence
 from bert_tf.pretraining import inputs
 from bert_tf.pretraining.settings import DistillationSettings, Phase, PretrainingSettings
 from bert_tf.weights import Bundle

@@ -10,7 +10,7 @@ import tensorflow_text  # noqa: F401 (registers the ops of the SavedModel)
 from bert_tf import tasks, weights
 from bert_tf.models.config import BertConfig
 from bert_tf.models.families import FAMILIES
-from bert_tf.objectives.left_to_right import LeftToRight
+from bert_tf.objectives.masked_lm import LeftToRight
 from bert_tf.serving.predictor import Predictor
 from bert_tf.tasks.model import TaskModel, TaskObjective
 from bert_tf.training import checkpoints

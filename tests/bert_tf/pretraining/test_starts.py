@@ -16,8 +16,7 @@ from bert_tf.models.config import BertConfig
 from bert_tf.models.elmo_config import ElmoConfig
 from bert_tf.objectives.bidirectional_lm import BidirectionalLM
 from bert_tf.objectives.denoising import Denoising
-from bert_tf.objectives.masked_lm import MaskedLM
-from bert_tf.objectives.masked_lm_next_sentence import MaskedLMNextSentence
+from bert_tf.objectives.masked_lm import MaskedLM, MaskedLMNextSentence
 from bert_tf.pretraining import first_weights, word_vectors
 from bert_tf.pretraining.run import _with_remedy
 from bert_tf.pretraining.settings import DistillationSettings, Phase, PretrainingSettings

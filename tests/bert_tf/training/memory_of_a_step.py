@@ -13,7 +13,7 @@ from pathlib import Path
 
 import tensorflow as tf
 
-from bert_tf.objectives.masked_lm_next_sentence import MaskedLMNextSentence
+from bert_tf.objectives.masked_lm import MaskedLMNextSentence
 from bert_tf.training.optimizers import OptimizerName, make_optimizer
 from bert_tf.training.settings import Compilation
 from bert_tf.training.step import TrainingStep

@@ -21,7 +21,7 @@ tf.config.set_logical_device_configuration(
     [tf.config.LogicalDeviceConfiguration()] * args.devices,
 )
 
-from bert_tf.objectives.masked_lm_next_sentence import MaskedLMNextSentence  # noqa: E402
+from bert_tf.objectives.masked_lm import MaskedLMNextSentence  # noqa: E402
 from bert_tf.training import loop  # noqa: E402
 from bert_tf.training.distribution import Compilation, StrategyName, make_strategy  # noqa: E402
 from bert_tf.training.optimizers import OptimizerName, make_optimizer  # noqa: E402

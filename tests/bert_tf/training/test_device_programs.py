@@ -14,9 +14,7 @@ from tensorflow.python.eager import context as tf_context
 from bert_tf.models.elmo_config import ElmoConfig
 from bert_tf.objectives.bidirectional_lm import BidirectionalLM
 from bert_tf.objectives.dynamic_masking import DynamicMasking
-from bert_tf.objectives.left_to_right import LeftToRight
-from bert_tf.objectives.masked_lm import MaskedLM
-from bert_tf.objectives.masked_lm_next_sentence import MaskedLMNextSentence
+from bert_tf.objectives.masked_lm import LeftToRight, MaskedLM, MaskedLMNextSentence
 from bert_tf.training.distribution import resolve_compilation
 from bert_tf.training.hardware import resolve_precision
 from bert_tf.training.optimizers import OptimizerName, make_optimizer

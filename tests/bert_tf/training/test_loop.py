@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.objectives.masked_lm_next_sentence import MaskedLMNextSentence
+from bert_tf.objectives.masked_lm import MaskedLMNextSentence
 from bert_tf.training import loop
 from bert_tf.training.checkpoints import Checkpoints
 from bert_tf.training.distribution import Compilation

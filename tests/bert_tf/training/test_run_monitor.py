@@ -8,7 +8,7 @@ import keras
 import pytest
 import tensorflow as tf
 
-from bert_tf.objectives.masked_lm_next_sentence import MaskedLMNextSentence
+from bert_tf.objectives.masked_lm import MaskedLMNextSentence
 from bert_tf.training.distribution import make_strategy
 from bert_tf.training.progress import HISTORY
 from bert_tf.training.run_monitor import RunMonitor

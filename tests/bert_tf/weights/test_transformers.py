@@ -14,8 +14,11 @@ import tensorflow as tf
 from bert_tf import weights
 from bert_tf.models.electra import ReplacedTokenHead
 from bert_tf.objectives.denoising import Denoising
-from bert_tf.objectives.masked_lm_next_sentence import MaskedLMNextSentence, MaskedLMSentenceOrder
-from bert_tf.objectives.token_prediction import TokenPrediction
+from bert_tf.objectives.masked_lm import (
+    MaskedLMNextSentence,
+    MaskedLMSentenceOrder,
+    TokenPrediction,
+)
 from bert_tf.tasks.model import HeadShape, TaskModel
 from bert_tf.weights import bundle
 from bert_tf.weights.formats import Format
