@@ -16,9 +16,8 @@ from pathlib import Path
 import tensorflow as tf
 
 from benchmarks.peers import generation as peers
-from bert_tf.generation.decoder import CausalDecoder
-from bert_tf.generation.scores import Prompt
-from bert_tf.generation.search import SingleSearch
+from bert_tf.generation.decoder import Decoder
+from bert_tf.generation.search import Prompt, SingleSearch
 from bert_tf.generation.settings import GenerationSettings
 from bert_tf.models import fused_ops
 from bert_tf.models.config import BertConfig
@@ -32,7 +31,7 @@ def our_rates() -> dict[str, float]:
     """Tokens per second by batch size."""
     model = LeftToRight(BertConfig.named("gpt2-small"))
     settings = GenerationSettings(max_new_tokens=peers.NEW, min_new_tokens=peers.NEW)
-    decoder = CausalDecoder(model.encoder, model.token_logits)
+    decoder = Decoder(model.encoder, model.token_logits)
     search = SingleSearch(decoder, settings, peers.VOCABULARY, 0, 0)
 
     @tf.function(autograph=False)

@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from bert_tf.generation.scores import Prompt
-from bert_tf.generation.search import Search
+from bert_tf.generation.search import Prompt, Search
 
 _WORST = -1e30  # score of what is not there
 

@@ -9,8 +9,7 @@ import tensorflow as tf
 
 from bert_tf.generation.beam_search import BeamSearch
 from bert_tf.generation.decoder import Decoder
-from bert_tf.generation.scores import Prompt
-from bert_tf.generation.search import Search, SingleSearch, of_any_size
+from bert_tf.generation.search import Prompt, Search, SingleSearch, of_any_size
 from bert_tf.generation.settings import GenerationSettings
 from bert_tf.models import fused_ops
 from pipelines.common.errors import InputError

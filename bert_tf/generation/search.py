@@ -6,10 +6,15 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from bert_tf.generation import scores
 from bert_tf.generation.decoder import Decoder
-from bert_tf.generation.scores import Prompt
 from bert_tf.generation.settings import GenerationSettings
+
+
+class Prompt(NamedTuple):
+    """Beginnings of sequences, padded on the left."""
+
+    ids: tf.Tensor  # int32 [rows, length]
+    mask: tf.Tensor  # int32 [rows, length], 1 for tokens, 0 for padding
 
 
 class Search(abc.ABC):
@@ -62,19 +67,35 @@ class Search(abc.ABC):
         )
         return state
 
-    def _allowed(self, logits: tf.Tensor, prompt: Prompt, tokens: tf.Tensor) -> tf.Tensor:
-        """The scores [rows, tokens] with minus infinity where a token may not come next."""
-        if not self._decoder.continues:  # results may repeat what is in their sources
-            prompt = Prompt(prompt.ids[:, :0], prompt.mask[:, :0])
-        found = scores.allowed(
-            logits[:, : self._tokens], prompt, tokens, self._settings, self._end_id, self._never
-        )
+    def _allowed(self, scores: tf.Tensor, prompt: Prompt, tokens: tf.Tensor) -> tf.Tensor:
+        """Scores float32 [rows, tokens], the lowest where a token may not come next.
+
+        Args:
+          scores: float32 [rows, vocab_size].
+          prompt: The prompts.
+          tokens: int32 [rows, count], the tokens generated so far.
+        """
+        settings, lowest = self._settings, scores.dtype.min
+        numbers, count = tf.range(self._tokens), tf.shape(tokens)[1]
+        scores = scores[:, : self._tokens]
+        if self._never:
+            never = tf.reduce_any(numbers[:, tf.newaxis] == self._never, 1)
+            scores = tf.where(never, lowest, scores)
+        if settings.min_new_tokens:
+            early = (numbers == self._end_id) & (count < settings.min_new_tokens)
+            scores = tf.where(early, lowest, scores)
+        if settings.unique_ngram:
+            ids, mask = tokens, tf.ones_like(tokens)
+            if self._decoder.continues:  # else a result may repeat what is in its source
+                ids = tf.concat([prompt.ids, ids], 1)
+                mask = tf.concat([prompt.mask, mask], 1)
+            repeats = _repeats(ids, mask, settings.unique_ngram, self._tokens)
+            scores = tf.where(repeats, lowest, scores)
         if self._decoder.continues:
-            return found
+            return scores
         # A result that reaches the limit ends there, as BART's `forced_eos_token_id` has it.
-        is_last = tf.shape(tokens)[1] == self._settings.max_new_tokens - 1
-        forced = tf.one_hot(self._end_id, self._tokens, 0.0, found.dtype.min)
-        return tf.where(is_last, forced[tf.newaxis], found)
+        forced = tf.one_hot(self._end_id, self._tokens, 0.0, lowest)
+        return tf.where(count == settings.max_new_tokens - 1, forced[tf.newaxis], scores)
 
 
 class SearchState(NamedTuple):
@@ -117,13 +138,71 @@ class SingleSearch(Search):
         logits = self._allowed(logits, state.prompt, state.tokens)
         if settings.temperature:
             count = tf.shape(state.tokens)[1]
-            logits = scores.sampled(logits, state.prompt, count, settings)
+            logits = sampled(logits, state.prompt, count, settings)
         chosen = tf.argmax(logits, -1, tf.int32)
         chosen = tf.where(state.finished, self._pad_id, chosen)
         return state._replace(
             tokens=tf.concat([state.tokens, chosen[:, tf.newaxis]], 1),
             finished=state.finished | (chosen == self._end_id),
         )
+
+
+def _repeats(ids: tf.Tensor, mask: tf.Tensor, size: int, vocab_size: int) -> tf.Tensor:
+    """Whether a token would complete an n-gram that occurred before, bool [rows, vocab_size]."""
+    # With as much padding as an n-gram, there is a last one and one before it.
+    ids, mask = (tf.pad(x, [[0, 0], [size, 0]]) for x in (ids, mask))
+    length = tf.shape(ids)[1]
+    windows = length - size + 1
+    same = mask[:, :windows] > 0  # padding is on the left: if the first place is a token, all are
+    for offset in range(size - 1):
+        begun = ids[:, windows + offset][:, tf.newaxis]
+        same &= ids[:, offset : offset + windows] == begun
+    last = ids[:, size - 1 :]
+    same &= last < vocab_size  # prompts may have tokens that are never chosen
+    rows = tf.broadcast_to(tf.range(tf.shape(ids)[0])[:, tf.newaxis], tf.shape(last))
+    places = tf.boolean_mask(tf.stack([rows, last], -1), same)
+    shape = tf.stack([tf.shape(ids)[0], vocab_size])
+    return tf.scatter_nd(places, tf.ones(tf.shape(places)[:1], tf.int32), shape) > 0
+
+
+def sampled(
+    scores: tf.Tensor, prompt: Prompt, count: tf.Tensor, settings: GenerationSettings
+) -> tf.Tensor:
+    """Scores whose maximum is a sample, among the `top_k` and `top_p` most probable tokens.
+
+    The random numbers follow from the seed, the row's own prompt and the number of tokens before.
+
+    Args:
+      scores: float32 logits [rows, vocab_size].
+      prompt: The prompts.
+      count: int32, number of tokens generated so far.
+      settings: `temperature`, `top_k`, `top_p` and `seed`.
+    """
+    lowest = scores.dtype.min
+    scores /= settings.temperature
+    if settings.top_k:
+        top = tf.math.top_k(scores, tf.minimum(settings.top_k, tf.shape(scores)[1])).values
+        scores = tf.where(scores < top[:, -1:], lowest, scores)
+    if settings.top_p < 1:
+        ordered = tf.sort(scores, -1, "DESCENDING")
+        before = tf.cumsum(tf.nn.softmax(ordered), -1, exclusive=True)
+        kept = tf.where(before < settings.top_p, ordered, scores.dtype.max)
+        scores = tf.where(scores < tf.reduce_min(kept, -1, keepdims=True), lowest, scores)
+    shape = tf.shape(scores)[1:]
+
+    def noise(seed: tf.Tensor) -> tf.Tensor:
+        uniform = tf.random.stateless_uniform(shape, tf.stack([seed, count]), 1e-30, 1.0)
+        return -tf.math.log(-tf.math.log(uniform))  # Gumbel noise: the maximum is a sample
+
+    return scores + tf.map_fn(noise, _seeds(prompt, settings.seed), tf.float32)
+
+
+def _seeds(prompt: Prompt, seed: int) -> tf.Tensor:
+    """A seed for each row, int32 [rows]: a hash of the seed and the tokens of the prompt."""
+    mask = tf.cast(prompt.mask, tf.int32)
+    place = tf.cumsum(mask, axis=1)
+    mixed = (prompt.ids + 0x3C6EF372) * (2 * place + 0x5851F42D)  # wraps
+    return tf.reduce_sum(mixed * mask, 1) ^ seed
 
 
 def of_any_size(x: tf.Tensor) -> tf.TensorShape:

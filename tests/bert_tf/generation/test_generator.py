@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.generation import perplexity
-from bert_tf.generation.decoder import CausalDecoder
+from bert_tf.generation.decoder import Decoder
 from bert_tf.generation.generator import TextGenerator
 from bert_tf.generation.settings import GenerationSettings
 from bert_tf.models.config import BertConfig
@@ -38,7 +38,7 @@ def model():
 
 
 def _generator(model, tokenizer, **settings):
-    decoder = CausalDecoder(model.encoder, model.token_logits)
+    decoder = Decoder(model.encoder, model.token_logits)
     settings = GenerationSettings(**{"max_new_tokens": 9, **settings})
     return TextGenerator(decoder, tokenizer, model.config.max_seq_length, settings)
 

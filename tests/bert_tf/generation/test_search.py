@@ -9,12 +9,10 @@ import pytest
 import tensorflow as tf
 
 from bert_tf import weights
-from bert_tf.generation import scores
 from bert_tf.generation.beam_search import BeamSearch
-from bert_tf.generation.decoder import CausalDecoder, SourceDecoder
+from bert_tf.generation.decoder import Decoder
 from bert_tf.generation.generator import padded_left
-from bert_tf.generation.scores import Prompt
-from bert_tf.generation.search import SingleSearch
+from bert_tf.generation.search import Prompt, SingleSearch, sampled
 from bert_tf.generation.settings import GenerationSettings
 from bert_tf.models.config import BertConfig
 from bert_tf.objectives.denoising import Denoising
@@ -51,10 +49,8 @@ SETTINGS = [
 
 def _search(model, settings):
     kind = BeamSearch if settings.beams > 1 else SingleSearch
-    decoder = CausalDecoder(model.encoder, model.token_logits)
-    if model.config.num_decoder_layers:
-        decoder = SourceDecoder(model.encoder, model.token_logits, (END, START))
-    never = (START,) if model.config.num_decoder_layers else ()
+    start_ids, never = ((END, START), (START,)) if model.config.num_decoder_layers else ((), ())
+    decoder = Decoder(model.encoder, model.token_logits, start_ids)
     return kind(decoder, settings, model.config.vocab_size, END, PAD, never)
 
 
@@ -273,7 +269,7 @@ def test_samples_have_the_probabilities_of_the_model():
     settings = GenerationSettings(temperature=1.5, top_k=8, top_p=0.95, seed=5)
     prompt = Prompt(tf.constant(rng.integers(0, 60, (4_000, 4)), tf.int32), tf.ones([4_000, 4]))
     rows = tf.tile(logits[np.newaxis], [4_000, 1])
-    found = tf.argmax(scores.sampled(rows, prompt, tf.constant(2), settings), -1).numpy()
+    found = tf.argmax(sampled(rows, prompt, tf.constant(2), settings), -1).numpy()
     scaled = np.exp(logits / 1.5)
     order = np.argsort(-scaled)[:8]
     nucleus = np.cumsum(scaled[order]) - scaled[order] < 0.95 * scaled[order].sum()
