@@ -12,8 +12,7 @@ from bert_tf.models.config import BertConfig
 from bert_tf.models.head_config import HeadConfig, Pooling
 from bert_tf.models.layers import Dense, pooling
 from bert_tf.models.layers.base import Configured, Layer, Shape, Weight, serializable
-from bert_tf.models.layers.head_body import HeadBody
-from bert_tf.models.layers.head_transform import HeadTransform, transform_layers, transformed
+from bert_tf.models.layers.head_body import HeadBody, HeadTransform, transform_layers, transformed
 
 # Makes the seed of the body differ from that of the dropout before the linear map.
 _BODY_SEED = 0x3C6EF372
@@ -72,11 +71,22 @@ class OutputsHead(Layer):
     """A head that reads outputs of the encoder by name, and returns float32.
 
     Attributes:
+      per_token: Whether it has outputs for every token.
+      reads_pooled: Whether it reads the pooled output, rather than those of tokens.
+      both_orders: Whether pairs are read in both orders.
+      encoder_width: Width of the encoder.
       transitions: Scores of a tag (column) after another (row), of a CRF [units + 1, units + 1];
         the last row is the start of a text, the last column its end. None: not a CRF.
     """
 
+    per_token = reads_pooled = both_orders = False
+    encoder_width: int
     transitions: keras.Variable | None = None
+
+    @property
+    def expected_shape(self) -> dict[str, Shape]:
+        """The shapes of the encoder's outputs that it reads."""
+        return {"sequence_output": (None, None, self.encoder_width)}
 
     def compute_output_spec(self, x: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
         """The output for symbolic outputs of the encoder."""
@@ -89,17 +99,10 @@ class VocabularyHead(OutputsHead, MaskedLMHead):
     """The head of tasks that write texts: that of the model, without weights of its own."""
 
     per_token = True
-    reads_pooled = both_orders = False
 
-    @property
-    def units(self) -> int:
-        """Number of logits."""
-        return self.config.vocab_size
-
-    @property
-    def expected_shape(self) -> dict[str, Shape]:
-        """The shape of the encoder's output that it reads."""
-        return {"sequence_output": (None, None, self.config.hidden_size)}
+    def __init__(self, config: BertConfig, **kwargs):
+        super().__init__(config, **kwargs)
+        self.encoder_width, self.units = config.hidden_size, config.vocab_size
 
     def compute_output_shape(  # type: ignore[override]  # each Keras layer has its own arguments
         self, input_shape: dict[str, Shape]
@@ -132,18 +135,10 @@ class SentenceHead(OutputsHead):
       pooling: One of `PLAIN_POOLING`.
     """
 
-    per_token = False
-    reads_pooled = both_orders = False
-
     def __init__(self, width: int, pooling: str = Pooling.MEAN, **kwargs):
         super().__init__((None, None, width), **kwargs)
-        self.width = self.units = width
+        self.width = self.units = self.encoder_width = width
         self.pooling = Pooling(pooling)
-
-    @property
-    def expected_shape(self) -> dict[str, Shape]:
-        """The shape of the encoder's output that it reads."""
-        return {"sequence_output": (None, None, self.width)}
 
     def compute_output_shape(self, input_shape: dict[str, Shape]) -> Shape:
         """The shape [batch, width]."""
@@ -165,17 +160,9 @@ class DenseSentenceHead(OutputsHead, Dense):
       dense_act: One of `DENSE_ACTIVATIONS`.
     """
 
-    per_token = False
-    reads_pooled = both_orders = False
-
     def __init__(self, inputs: int, units: int, pooling: str, dense_act: str, **kwargs):
         super().__init__(inputs, units, **kwargs)
-        self.pooling, self.dense_act = Pooling(pooling), dense_act
-
-    @property
-    def expected_shape(self) -> dict[str, Shape]:
-        """The shape of the encoder's output that it reads."""
-        return {"sequence_output": (None, None, self.inputs)}
+        self.encoder_width, self.pooling, self.dense_act = inputs, Pooling(pooling), dense_act
 
     def compute_output_shape(  # type: ignore[override]  # each Keras layer has its own arguments
         self, input_shape: dict[str, Shape]
@@ -227,6 +214,7 @@ class TaskHead(OutputsHead, Dense):
         super().__init__(width, units, initializer_range, **kwargs)
         self.encoder_width, self.depth = inputs, depth
         self.per_token, self.rate = per_token, rate
+        self.reads_pooled, self.both_orders = config.reads_pooled(per_token), config.both_orders
         self.config, self.body, self.transform = config, layers, None
         if encoder is not None and layers is None:
             known = encoder if isinstance(encoder, BertConfig) else BertConfig(**encoder)
@@ -238,16 +226,6 @@ class TaskHead(OutputsHead, Dense):
         shape = (self.units + 1, self.units + 1)
         crf = (Weight("transitions", shape, "zeros"),) if self.config.crf else ()
         return (*below, *super().members(), *crf)
-
-    @property
-    def reads_pooled(self) -> bool:
-        """Whether it reads the pooled output, rather than those of tokens."""
-        return self.config.reads_pooled(self.per_token)
-
-    @property
-    def both_orders(self) -> bool:
-        """Whether pairs are read in both orders."""
-        return self.config.both_orders
 
     @property
     def indices(self) -> tuple[int, ...]:

@@ -13,7 +13,7 @@ from bert_tf.models.base_encoder import Encoder
 from bert_tf.models.elmo.word_embeddings import WordEmbeddings, character_table
 from bert_tf.models.elmo_config import ElmoConfig
 from bert_tf.models.inputs import EncoderInputs
-from bert_tf.models.layers import Lstm, MeanPooler
+from bert_tf.models.layers import Lstm, NoPooler, pooling
 from bert_tf.models.layers.base import Configured, Layer, Shape, Weight, serializable
 from pipelines.tokenizers.vocabulary import Vocabulary
 
@@ -89,7 +89,7 @@ class ElmoEncoder(Encoder):
             LstmPair(config, config.residual and index > 0, name=f"block_{index}", dtype=policy)
             for index in range(config.num_hidden_layers)
         ]
-        self.pooler = MeanPooler(config.hidden_size, name="pooler", dtype=policy)
+        self.pooler = NoPooler(config.hidden_size, name="pooler", dtype=policy)
 
     def set_vocabulary(self, vocabulary: Vocabulary) -> None:
         """Stores the characters of the words; further rows of the table have none."""
@@ -126,7 +126,7 @@ class ElmoEncoder(Encoder):
         self, sequence: tf.Tensor, mask: tf.Tensor, seed: tf.Tensor | None = None
     ) -> tf.Tensor:
         """The mean over the tokens."""
-        return self.pooler(sequence, mask)
+        return self.pooler(tf.cast(pooling.mean(sequence, mask), sequence.dtype))
 
 
 @serializable

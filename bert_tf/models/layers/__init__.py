@@ -5,7 +5,7 @@ from bert_tf.models.layers.dense import Dense
 from bert_tf.models.layers.embeddings import Embeddings
 from bert_tf.models.layers.lstm import BiLstm, Lstm
 from bert_tf.models.layers.normalization import LayerNorm, ResidualNorm
-from bert_tf.models.layers.pooling import MeanPooler, NoPooler, Pooler
+from bert_tf.models.layers.pooling import NoPooler, Pooler
 from bert_tf.models.layers.transformer_block import DecoderBlock, FeedForward, TransformerBlock
 
 __all__ = [
@@ -17,7 +17,6 @@ __all__ = [
     "FeedForward",
     "LayerNorm",
     "Lstm",
-    "MeanPooler",
     "NoPooler",
     "Pooler",
     "ResidualNorm",

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from bert_tf.models import activations, fused_ops
 from bert_tf.models.head_config import PLAIN_POOLING
-from bert_tf.models.layers.base import Layer, Shape, serializable
+from bert_tf.models.layers.base import Layer, serializable
 from bert_tf.models.layers.dense import Dense
 
 
@@ -84,21 +84,3 @@ class NoPooler(Layer):
     def call(self, x: tf.Tensor, seed: tf.Tensor | None = None) -> tf.Tensor:
         """Returns x, [batch, width]."""
         return x
-
-
-@serializable
-class MeanPooler(Layer):
-    """The mean of the vectors of the tokens."""
-
-    def __init__(self, width: int, **kwargs):
-        super().__init__((None, None, width), **kwargs)
-        self.width = width
-
-    def compute_output_shape(self, input_shape: Shape) -> Shape:
-        """The shape [batch, width] for [batch, length, width]."""
-        batch, _, width = super().compute_output_shape(input_shape)
-        return (batch, width)
-
-    def call(self, x: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
-        """The mean [batch, width] of [batch, length, width] over int [batch, length] mask."""
-        return tf.cast(mean(x, mask), x.dtype)
