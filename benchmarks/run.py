@@ -68,7 +68,7 @@ class Benchmarks:
         """Writes the corpus and the vocabulary, once."""
         if self._corpus.exists():
             return
-        builtin.write(str(self._corpus))
+        builtin.make(str(self._corpus))
         if not self._args.vocab:
             files = (f"--corpus={self._corpus}", f"--output={self._vocab}")
             subprocess.run([*_COMMAND, "learn-vocabulary", *files], check=True)

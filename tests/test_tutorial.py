@@ -97,7 +97,7 @@ def test_pages_have_the_same_commands():
 
 def test_the_commands_run_and_print_what_the_page_says(place):
     real = _offer_minilm(place)
-    builtin.write(f"{place}/corpus.txt", max_documents=100)
+    builtin.make(f"{place}/corpus.txt", max_documents=100)
     environment = {
         **os.environ,
         "PATH": f"{place}/.venv/bin:{os.environ['PATH']}",

@@ -160,13 +160,14 @@ def _draw(path: str, study: Study, table: ScoreTable) -> None:
         for panel, (name, lines) in zip(panels, columns.items(), strict=True):
             for line, points in lines.items():
                 labels, means, spreads = zip(*points, strict=True)
-                xs = [rows[label].x for label in labels] if study.axis else labels
+                # By number: matplotlib would log that it could read "80/10/10" as a date.
+                xs = [rows[label].x for label in labels] if study.axis else range(len(labels))
                 # Without an axis, dots: bars would mislead, as theirs does not begin at 0.
                 form = "o-" if study.axis else "o"
                 panel.errorbar(xs, means, yerr=spreads, fmt=form, capsize=3, label=line)
             panel.set(title=name if name == PERPLEXITY else f"{name} (%)", xlabel=study.axis)
             panel.set_xscale("log" if study.logarithmic else "linear") if study.axis else None
-            panel.tick_params(axis="x", rotation=0 if study.axis else 90)
+            panel.set_xticks(xs, labels, rotation=90) if not study.axis else None
             panel.grid(alpha=0.3)
             if len(lines) > 1:
                 panel.legend()

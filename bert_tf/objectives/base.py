@@ -17,7 +17,7 @@ import tensorflow as tf
 from bert_tf.models import encoders, fused_ops
 from bert_tf.models.base_config import EncoderConfig
 from bert_tf.models.config import BertConfig
-from bert_tf.models.layers.base import Configured
+from bert_tf.models.layers.base import Configured, Declared
 from bert_tf.objectives.dynamic_masking import DynamicMasking
 
 Batch = dict[str, tf.Tensor]
@@ -75,13 +75,6 @@ class LossSums(NamedTuple):
     def of(cls, losses: tf.Tensor, correct: tf.Tensor, weights: tf.Tensor) -> Self:
         """The sums of predictions, of which `correct` is 1 or 0; all float32, of one shape."""
         return cls(*map(tf.reduce_sum, (losses * weights, correct * weights, weights)))
-
-
-class TokenHead(Protocol):
-    """A head over the vocabulary."""
-
-    def flops(self, predictions: int) -> int:
-        """Floating-point operations of the products for some positions of a sequence."""
 
 
 class PretrainingObjective(Configured, keras.Model):
@@ -155,7 +148,7 @@ class PretrainingObjective(Configured, keras.Model):
         return frozenset()
 
     @property
-    def token_head(self) -> TokenHead:
+    def token_head(self) -> Declared:
         """The head over the vocabulary."""
         raise NotImplementedError
 

@@ -183,21 +183,15 @@ def find_damage(path: str) -> str | None:
     return None
 
 
-def read_arrays(path: str, prefix: str = "") -> dict[str, np.ndarray]:
-    """Reads the variables of a checkpoint folder whose names begin with a prefix, as arrays."""
+def read_model(path: str) -> dict[str, np.ndarray]:
+    """Reads the weights of the model in a checkpoint folder, by their names in the model."""
     reader = tf.train.load_checkpoint(f"{path}/{_DATA}")
     keys = {name: key for key in reader.get_variable_to_shape_map() if (name := _name_of(key))}
     return {
-        name: reader.get_tensor(key)
+        name.removeprefix(MODEL_PREFIX): reader.get_tensor(key)
         for name, key in sorted(keys.items())
-        if name.startswith(prefix)
+        if name.startswith(MODEL_PREFIX)
     }
-
-
-def read_model(path: str) -> dict[str, np.ndarray]:
-    """Reads the weights of the model in a checkpoint folder, by their names in the model."""
-    arrays = read_arrays(path, MODEL_PREFIX)
-    return {name.removeprefix(MODEL_PREFIX): value for name, value in arrays.items()}
 
 
 def write_arrays(path: str, arrays: dict[str, np.ndarray]) -> None:

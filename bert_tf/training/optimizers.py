@@ -63,9 +63,11 @@ class MomentOptimizer(keras.optimizers.Optimizer):
         bias_correction: bool = False,
         clip_norm: float | None = 1.0,
         rate_factors: dict[str, float] | None = None,
+        name: str | None = None,
         **kwargs,
     ):
-        super().__init__(learning_rate=learning_rate, global_clipnorm=clip_norm, **kwargs)
+        name = name or type(self).__name__.lower()
+        super().__init__(learning_rate, global_clipnorm=clip_norm, name=name, **kwargs)
         self.decay = decay
         self.beta_1 = beta_1
         self.beta_2 = beta_2
@@ -109,7 +111,10 @@ class MomentOptimizer(keras.optimizers.Optimizer):
         if self.global_clipnorm:
             grads, _ = tf.clip_by_global_norm(grads, self.global_clipnorm)
         rate = tf.cast(self.learning_rate, tf.float32)
-        powers = self._beta_powers()
+        powers: tuple[tf.Tensor | float, tf.Tensor | float] = (0.0, 0.0)
+        if self.bias_correction:
+            done = tf.cast(self.iterations.value + 1, tf.float32)
+            powers = tf.pow(self.beta_1, done), tf.pow(self.beta_2, done)
         for variable, gradient in zip(variables, grads, strict=True):
             factor = self.rate_factors.get(variable.path, 1.0)
             index = self._get_variable_index(variable)
@@ -121,12 +126,6 @@ class MomentOptimizer(keras.optimizers.Optimizer):
     def _update(self, update: VariableUpdate) -> None:
         """Updates a variable and its moments."""
         raise NotImplementedError
-
-    def _beta_powers(self) -> tuple[tf.Tensor | float, tf.Tensor | float]:
-        if not self.bias_correction:
-            return 0.0, 0.0
-        step = tf.cast(self.iterations.value + 1, tf.float32)
-        return tf.pow(self.beta_1, step), tf.pow(self.beta_2, step)
 
     def decays(self, variable: keras.Variable) -> bool:
         """Whether weight decay applies to a variable."""
@@ -161,9 +160,6 @@ class AdamW(MomentOptimizer):
     do not decay. One fused operation updates a variable. Arguments as of `MomentOptimizer`.
     """
 
-    def __init__(self, *args, name: str = "adamw", **kwargs):
-        super().__init__(*args, name=name, **kwargs)
-
     def _update(self, update: VariableUpdate) -> None:
         value = update.variable.value
         if self.decays(update.variable):
@@ -194,9 +190,6 @@ class LAMB(MomentOptimizer):
     and LayerNorm weights have neither decay nor ratio, and the bias of the moments is not
     corrected. Arguments as of `MomentOptimizer`.
     """
-
-    def __init__(self, *args, name: str = "lamb", **kwargs):
-        super().__init__(*args, name=name, **kwargs)
 
     def _update(self, update: VariableUpdate) -> None:
         variable, gradient, rate = update.variable, update.gradient, update.rate
@@ -237,9 +230,6 @@ class Muon(AdamW):
     of Liu et al. 2025 (arXiv 2502.16982). Arguments as of `MomentOptimizer`; betas and epsilon are
     AdamW's.
     """
-
-    def __init__(self, *args, name: str = "muon", **kwargs):
-        super().__init__(*args, name=name, **kwargs)
 
     def _update(self, update: VariableUpdate) -> None:
         variable, mean = update.variable, update.mean

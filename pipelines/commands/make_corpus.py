@@ -18,7 +18,7 @@ def main(*, output: Path, documents: Count | None = None) -> None:
     """
     from pipelines.corpus import builtin
 
-    counts = builtin.make(output, documents)
+    counts = builtin.make(output, max_documents=documents)
     if counts is None:
         print(f"{output}: exists; nothing to do.")
         return

@@ -50,35 +50,12 @@ _WORD = re.compile(r"[A-Za-z][a-z]*(?:['’][a-z]+)?(?=[\s.,;:!?)\"]|$)")
 _ENDS = re.compile(r"[.!?:;][\"')\]]*$")
 
 
-def make(path: str, max_documents: int | None = None) -> dict[str, int] | None:
+def make(
+    path: str, roots: Iterable[str] | None = None, max_documents: int | None = None
+) -> dict[str, int] | None:
     """Writes the corpus, and next to it a JSON file that marks it as made here.
 
-    Args:
-      path: output file.
-      max_documents: maximum number of documents; None: all.
-
-    Returns:
-      The counts of `write`, or None if the file exists already.
-
-    Raises:
-      InputError: another file has the name of the mark.
-    """
-    if files.gfile.isdir(path):
-        raise InputError(f"{path}: is a folder; name a file to write (--output).")
-    if files.gfile.exists(path):
-        return None
-    mark = f"{path}.json"
-    with locks.held_file(files.partial_of(path), path):
-        if files.gfile.exists(mark) and json_files.read(mark, Any) != _MARK:
-            raise InputError(f"{mark}: exists and is not of a corpus; name another --output.")
-        json_files.write(mark, _MARK)
-        return write(path, max_documents=max_documents)
-
-
-def write(
-    path: str, roots: Iterable[str] | None = None, max_documents: int | None = None
-) -> dict[str, int]:
-    """Writes the corpus in the reference format: a sentence a line, a blank line between documents.
+    It has the reference format: a sentence a line, a blank line between documents.
 
     Args:
       path: output file.
@@ -86,23 +63,30 @@ def write(
       max_documents: maximum number of documents; None: all.
 
     Returns:
-      The number of documents, sentences and bytes.
+      The number of documents, sentences and bytes, or None if the file exists already.
 
     Raises:
-      InputError: no folder has a usable docstring.
+      InputError: another file has the name of the mark, or no folder has a usable docstring.
     """
-    counts = {"documents": 0, "sentences": 0, "bytes": 0}
-    with files.write_aside(path) as partial, files.gfile.GFile(partial, "wb") as file:
-        for document in itertools.islice(
-            documents(roots or installed(), max_documents), max_documents
-        ):
-            data = ("\n".join(document) + "\n\n").encode()
-            file.write(data)
-            counts["documents"] += 1
-            counts["sentences"] += len(document)
-            counts["bytes"] += len(data)
-        if not counts["documents"]:
-            raise InputError("no documentation strings were found; name a corpus of your own.")
+    if files.gfile.isdir(path):
+        raise InputError(f"{path}: is a folder; name a file to write (--output).")
+    if files.gfile.exists(path):
+        return None
+    mark, counts = f"{path}.json", {"documents": 0, "sentences": 0, "bytes": 0}
+    with locks.held_file(files.partial_of(path), path):
+        if files.gfile.exists(mark) and json_files.read(mark, Any) != _MARK:
+            raise InputError(f"{mark}: exists and is not of a corpus; name another --output.")
+        json_files.write(mark, _MARK)
+        with files.write_aside(path) as partial, files.gfile.GFile(partial, "wb") as file:
+            found = documents(roots or installed(), max_documents)
+            for document in itertools.islice(found, max_documents):
+                data = ("\n".join(document) + "\n\n").encode()
+                file.write(data)
+                counts["documents"] += 1
+                counts["sentences"] += len(document)
+                counts["bytes"] += len(data)
+            if not counts["documents"]:
+                raise InputError("no documentation strings were found; name a corpus of your own.")
     return counts
 
 

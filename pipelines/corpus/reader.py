@@ -141,7 +141,14 @@ def read_sections(file_range: FileRange, options: ReadOptions) -> Iterator[Secti
     lines = _Lines(file_range, options)
     documents: Iterator[Iterable[str]]
     if file_range.format in records.FORMATS:
-        documents = _record_documents(file_range, options)
+        texts = records.documents(
+            file_range.path,
+            file_range.format,
+            (file_range.start, file_range.end),
+            options.text_fields,
+            options.utf8_errors == "replace",
+        )
+        documents = (sentences.prose_sentences(text.strip(), unwrap=False) for text in texts)
     elif file_range.format == "sentences":
         documents = _sentence_documents(lines)
     elif file_range.format == "prose":
@@ -220,16 +227,6 @@ def _prose_blocks(lines: "_Lines") -> Iterator[str]:
             yield "\n".join(block)
             block, size = [], 0
     yield "\n".join(block)
-
-
-def _record_documents(file_range: FileRange, options: ReadOptions) -> Iterator[list[str]]:
-    groups = file_range.start, file_range.end
-    replace = options.utf8_errors == "replace"
-    found = records.documents(
-        file_range.path, file_range.format, groups, options.text_fields, replace
-    )
-    for _, text in found:
-        yield sentences.prose_sentences(text.strip(), unwrap=False)
 
 
 def _articles(lines: "_Lines") -> Iterator[list[str]]:

@@ -42,8 +42,8 @@ def cuts(path: str, file_format: str, range_bytes: int) -> list[tuple[int, int]]
 
 def documents(
     path: str, file_format: str, groups: tuple[int, int], fields: Sequence[str], replace: bool
-) -> Iterator[tuple[str, str]]:
-    """Yields the place and the text of each document, in the order of the file.
+) -> Iterator[str]:
+    """Yields the text of each document, in the order of the file.
 
     Args:
       path: the file.
@@ -67,7 +67,7 @@ def documents(
             ) from error
         if "\0" in text and not replace:
             raise InputError(f"{place}: a NUL character; drop them with --utf8_errors=replace.")
-        yield place, text.replace("\0", "")
+        yield text.replace("\0", "")
 
 
 def _rows(

@@ -81,19 +81,16 @@ class Lstm(Layer):
         products = (self.inputs + self.width) * 4 * self.cells
         return 2 * length * (products + self.cells * (self.projection or 0))
 
-    def call(self, x: tf.Tensor, mask: tf.Tensor, state: LstmState | None = None) -> tf.Tensor:
+    def call(self, x: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """The outputs of `run`."""
-        return self.run(x, mask, state)[0]
+        return self.run(x, mask)[0]
 
-    def run(
-        self, x: tf.Tensor, mask: tf.Tensor, state: LstmState | None = None
-    ) -> tuple[tf.Tensor, LstmState]:
+    def run(self, x: tf.Tensor, mask: tf.Tensor) -> tuple[tf.Tensor, LstmState]:
         """Reads sequences.
 
         Args:
           x: [batch, length, inputs], of any floating-point dtype.
           mask: int [batch, length], 1 for tokens and 0 for padding.
-          state: The initial state; None: zeros.
 
         Returns:
           The outputs [batch, length, width], in the dtype of x, which repeat the previous output
@@ -121,8 +118,7 @@ class Lstm(Layer):
             return index + 1, kept, outputs.write(at, kept.output)
 
         batch = shape[0]
-        zeros = tf.zeros([batch, self.width], x.dtype), tf.zeros([batch, self.cells])
-        begin = state or LstmState(*zeros)
+        begin = LstmState(tf.zeros([batch, self.width], x.dtype), tf.zeros([batch, self.cells]))
         array = tf.TensorArray(x.dtype, length, element_shape=[x.shape[0], self.width])
         _, end, outputs = tf.while_loop(
             lambda index, *_: index < length, advance, (0, begin, array), maximum_iterations=length

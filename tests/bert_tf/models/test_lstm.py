@@ -67,15 +67,6 @@ def test_padding_on_either_side_changes_nothing(x, reverse):
     np.testing.assert_allclose(layer(around, mask)[:, 2:-3], alone, atol=1e-6)
 
 
-def test_a_state_is_continued(x):
-    layer = _made(projection=3, cell_clip=1.0, projection_clip=0.5)
-    ones = tf.ones([_BATCH, _LENGTH], tf.int32)
-    whole, _ = layer.run(tf.constant(x), ones)
-    first, state = layer.run(tf.constant(x[:, :4]), ones[:, :4])
-    rest, _ = layer.run(tf.constant(x[:, 4:]), ones[:, 4:], state)
-    np.testing.assert_allclose(tf.concat([first, rest], 1), whole, atol=1e-6)
-
-
 def test_projection_and_clips(x):
     """The cell of each step, written out."""
     layer = _made(projection=3, cell_clip=0.3, projection_clip=0.2)

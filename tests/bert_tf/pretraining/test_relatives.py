@@ -205,9 +205,7 @@ def test_a_student_starts_from_its_teacher_and_resumes_without_a_trace_of_it(
     student, teacher = weights.read(f"{tmp_path}/s"), weights.read(f"{tmp_path}/teacher")
     assert student.config.model_type == "distilbert" and student.config.num_hidden_layers == 1
     assert student.config.type_vocab_size == 0
-    arrays = checkpoints.read_arrays(
-        f"{tmp_path}/s/checkpoints/checkpoint-00000060", checkpoints.MODEL_PREFIX
-    )
+    arrays = checkpoints.read_model(f"{tmp_path}/s/checkpoints/checkpoint-00000060")
     assert sum(a.size for a in arrays.values()) < sum(a.size for a in teacher.weights.values())
     # The student of one task learns its teacher's labels from texts without any.
     _, folder = tune(tmp_path, f"{tmp_path}/teacher", "classification", make_texts)

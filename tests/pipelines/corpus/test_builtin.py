@@ -61,6 +61,6 @@ def test_the_corpus_is_written_in_the_reference_format(tmp_path):
     (tmp_path / "a.py").write_text(
         '"""One sentence is here. Two sentences are here. Now it is three."""'
     )
-    counts = builtin.write(str(tmp_path / "out.txt"), [str(tmp_path)])
+    counts = builtin.make(str(tmp_path / "out.txt"), [str(tmp_path)])
     assert counts["documents"] == 1
     assert (tmp_path / "out.txt").read_text().endswith("Now it is three.\n\n")
