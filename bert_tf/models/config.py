@@ -1,6 +1,7 @@
 """The configuration of a BERT model: bert_config.json as a dataclass."""
 
 import dataclasses
+import math
 from collections.abc import Mapping, Set
 from typing import Annotated, Any, ClassVar, Self
 
@@ -130,6 +131,16 @@ class BertConfig(EncoderConfig):
             raise InputError("rope_theta does not go with heads of an odd width.")
         if self.local_rope_theta and not self.rope_theta:
             raise InputError("local_rope_theta needs a rope_theta, that of the other layers.")
+
+    @property
+    def residual_range(self) -> float:
+        """Standard deviation of the initial kernels whose outputs are added to their inputs.
+
+        With `pre_norm` it is divided by the root of the number of additions, as in GPT-2 (Radford
+        et al. 2019, section 2.3).
+        """
+        additions = 2 * self.num_hidden_layers if self.pre_norm else 1
+        return self.initializer_range / math.sqrt(additions)
 
     def is_local(self, layer: int) -> bool:
         """Whether the tokens of a layer, from 0, see their neighbours only (local_attention)."""

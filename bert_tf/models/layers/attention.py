@@ -7,7 +7,8 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.models import flash_attention, fused_ops
-from bert_tf.models.layers.base import Layer, Shape, serializable
+from bert_tf.models.config import BertConfig
+from bert_tf.models.layers.base import Configured, Layer, Shape, serializable
 from bert_tf.models.layers.dense import Dense
 from bert_tf.models.layers.token_rows import MASKED, Queries, TokenRows
 
@@ -148,37 +149,19 @@ def attend(
 
 
 @serializable
-class Attention(Layer):
+class Attention(Configured, Layer):
     """Base of attention without the bias of its output projection.
 
     Args:
-      hidden_size: Width of the encoder.
-      num_heads: Attention heads.
-      dropout: Dropout rate of the attention probabilities.
-      initializer_range: Standard deviation of the initial kernels.
-      output_range: That of the output projection; None: the same.
-      use_bias: Whether the projections have biases.
-      rope_theta: Base of rotary positions (`rotated`); None: none.
-      window: Tokens see those at this distance or nearer; None: all.
+      config: The configuration.
+      index: Number of the layer, from 0, on which window and rotary positions may depend.
     """
 
-    def __init__(
-        self,
-        hidden_size: int,
-        num_heads: int,
-        dropout: float = 0.1,
-        initializer_range: float = 0.02,
-        output_range: float | None = None,
-        use_bias: bool = True,
-        rope_theta: float | None = None,
-        window: int | None = None,
-        **kwargs,
-    ):
-        super().__init__((None, hidden_size), **kwargs)
-        self.hidden_size, self.num_heads = hidden_size, num_heads
-        self.dropout, self.initializer_range = dropout, initializer_range
-        self.output_range, self.use_bias = output_range, use_bias
-        self.rope_theta, self.window = rope_theta, window
+    config: BertConfig
+
+    def __init__(self, config: BertConfig, index: int = 0, **kwargs):
+        super().__init__((None, config.hidden_size), **kwargs)
+        self.config, self.index = config, index
         self.create_projections()
 
     def create_projections(self) -> None:
@@ -187,14 +170,17 @@ class Attention(Layer):
 
     def projection(self, name: str, units: int, deviation: float | None = None) -> Dense:
         """A linear map from the vectors of tokens; the deviation is that of its initial kernel."""
-        deviation = deviation or self.initializer_range
+        config = self.config
+        deviation = deviation or config.initializer_range
         return Dense(
-            *(self.hidden_size, units, deviation, self.use_bias), name=name, dtype=self.dtype_policy
+            *(config.hidden_size, units, deviation, config.linear_bias),
+            name=name,
+            dtype=self.dtype_policy,
         )
 
     def flops(self, length: int) -> int:
         """Floating-point operations of the products for one sequence, without the softmax."""
-        return super().flops(length) + 2 * (2 * length * length * self.hidden_size)
+        return super().flops(length) + 2 * (2 * length * length * self.config.hidden_size)
 
 
 @serializable
@@ -202,12 +188,19 @@ class SelfAttention(Attention):
     """Self-attention without the bias of its output projection.
 
     One product computes queries, keys and values: `qkv` holds their kernels side by side.
+
+    Attributes:
+      rope_theta: Base of rotary positions (`rotated`); None: none.
+      window: Tokens see those at this distance or nearer; None: all.
     """
 
     def create_projections(self) -> None:
         """Creates `qkv` and `output_dense`."""
-        self.qkv = self.projection("qkv", 3 * self.hidden_size)
-        self.output_dense = self.projection("output", self.hidden_size, self.output_range)
+        config, local = self.config, self.config.is_local(self.index)
+        self.rope_theta = (config.local_rope_theta if local else None) or config.rope_theta
+        self.window = config.local_attention // 2 if local else None
+        self.qkv = self.projection("qkv", 3 * config.hidden_size)
+        self.output_dense = self.projection("output", config.hidden_size, config.residual_range)
 
     def members(self) -> tuple[Dense, ...]:
         """The two projections."""
@@ -216,19 +209,20 @@ class SelfAttention(Attention):
     def flops(self, length: int) -> int:
         """As in the base class; products of tokens that do not see each other are not counted."""
         unseen = 0 if self.window is None else max(0, length - 2 * self.window - 1)
-        return super().flops(length) - 2 * (2 * length * unseen * self.hidden_size)
+        return super().flops(length) - 2 * (2 * length * unseen * self.config.hidden_size)
 
     def probabilities_shape(self, batch: int | None, length: int | None) -> Shape:
-        """The shape of the attention probabilities: [batch, num_heads, length, length].
+        """The shape of the attention probabilities: [batch, heads, length, length].
 
-        With a window, it is [batch, blocks, num_heads, block, 3 * block], as in `neighbourhoods`.
+        With a window, it is [batch, blocks, heads, block, 3 * block], as in `neighbourhoods`.
         """
+        heads = self.config.num_attention_heads
         if self.window is None:
-            return (batch, self.num_heads, length, length)
+            return (batch, heads, length, length)
         if length is None:
-            return (batch, None, self.num_heads, None, None)
+            return (batch, None, heads, None, None)
         block = min(self.window, length)
-        return (batch, -(-length // block), self.num_heads, block, 3 * block)
+        return (batch, -(-length // block), heads, block, 3 * block)
 
     def compute_output_shape(self, input_shape: Shape) -> tuple[Shape, Shape]:
         """The shapes of x, [rows, hidden_size], and of the attention probabilities."""
@@ -270,9 +264,9 @@ class SelfAttention(Attention):
           [batch, num_heads, queries, length].
         """
         qkv = self.qkv(x) if rows is None else rows.pad(self.qkv(x))
-        length, width = tf.shape(mask_bias)[-1 if cache is None else -2], self.hidden_size
-        size = width // self.num_heads
-        split = tf.reshape(qkv, [-1, length, 3, self.num_heads, size])
+        length, width = tf.shape(mask_bias)[-1 if cache is None else -2], self.config.hidden_size
+        heads = self.config.num_attention_heads
+        split = tf.reshape(qkv, [-1, length, 3, heads, width // heads])
         if self.rope_theta is not None:
             split = rotated(split, self.rope_theta)
         window = self.window if queries is None else None
@@ -293,7 +287,7 @@ class SelfAttention(Attention):
         if cache is not None:
             key, value = cache.append(key, value)
         context, probabilities = attend(
-            query, key, value, bias, self.dropout, seed, relative_scores
+            query, key, value, bias, self.config.attention_probs_dropout_prob, seed, relative_scores
         )
         if window is not None:
             batch = tf.shape(mask_bias)[0]
@@ -312,7 +306,8 @@ class CrossAttention(Attention):
     def create_projections(self) -> None:
         """Creates `query`, `key`, `value` and `output_dense`."""
         self.query, self.key, self.value, self.output_dense = (
-            self.projection(name, self.hidden_size) for name in ("query", "key", "value", "output")
+            self.projection(name, self.config.hidden_size)
+            for name in ("query", "key", "value", "output")
         )
 
     def members(self) -> tuple[Dense, ...]:
@@ -347,12 +342,17 @@ class CrossAttention(Attention):
         """
         query = self._split(self.query(x), tf.shape(source.keys)[0])
         context, probabilities = attend(
-            query, source.keys, source.values, mask_bias, self.dropout, seed
+            query,
+            source.keys,
+            source.values,
+            mask_bias,
+            self.config.attention_probs_dropout_prob,
+            seed,
         )
         return self.output_dense(context, add_bias=False), probabilities
 
     def _split(self, x: tf.Tensor, batch: tf.Tensor) -> tf.Tensor:
         """[batch * length, hidden_size] as [batch, num_heads, length, head size]."""
-        size = self.hidden_size // self.num_heads
-        x = tf.reshape(x, tf.stack([batch, -1, self.num_heads, size]))
+        heads = self.config.num_attention_heads
+        x = tf.reshape(x, tf.stack([batch, -1, heads, self.config.hidden_size // heads]))
         return tf.transpose(x, [0, 2, 1, 3])

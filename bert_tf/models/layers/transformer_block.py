@@ -1,6 +1,5 @@
 """Blocks of encoder and decoder: attention and the feed-forward network."""
 
-import math
 from typing import Any, NamedTuple
 
 import keras
@@ -21,43 +20,27 @@ from bert_tf.models.layers.token_rows import Queries, TokenRows
 
 
 @serializable
-class FeedForward(Layer):
+class FeedForward(Configured, Layer):
     """The position-wise feed-forward network (Vaswani et al. 2017, section 3.3).
 
     Two linear maps with an activation between them, without the bias of the second.
 
-    Args:
-      hidden_size: Width of input and output.
-      intermediate_size: Width between the maps.
-      activation: A name in `config.ACTIVATIONS`.
-      initializer_range: Standard deviation of the initial kernels.
-      output_range: That of the second map; None: the same.
-      gated: Whether the first map has two halves, the activation of one times the other (Shazeer
-        2020, arXiv 2002.05202).
-      use_bias: Whether the maps have biases.
+    With `gated`, the first map has two halves, and the activation of one is multiplied by the other
+    (Shazeer 2020, arXiv 2002.05202).
     """
 
-    def __init__(
-        self,
-        hidden_size: int,
-        intermediate_size: int,
-        activation: str = "gelu",
-        initializer_range: float = 0.02,
-        output_range: float | None = None,
-        gated: bool = False,
-        use_bias: bool = True,
-        **kwargs,
-    ):
-        super().__init__((None, hidden_size), **kwargs)
-        self.hidden_size, self.intermediate_size = hidden_size, intermediate_size
-        self.activation, self.initializer_range = activation, initializer_range
-        self.output_range, self.gated, self.use_bias = output_range, gated, use_bias
-        width = 2 * intermediate_size if gated else intermediate_size
+    config: BertConfig
+
+    def __init__(self, config: BertConfig, **kwargs):
+        super().__init__((None, config.hidden_size), **kwargs)
+        self.config = config
+        hidden_size, inner = config.hidden_size, config.intermediate_size
+        width = 2 * inner if config.gated else inner
         self.intermediate, self.output_dense = (
-            Dense(inputs, units, deviation, use_bias, name=name, dtype=self.dtype_policy)
-            for name, inputs, units, deviation in (
-                ("intermediate", hidden_size, width, initializer_range),
-                ("output", intermediate_size, hidden_size, output_range or initializer_range),
+            Dense(*sizes, deviation, config.linear_bias, name=name, dtype=self.dtype_policy)
+            for name, sizes, deviation in (
+                ("intermediate", (hidden_size, width), config.initializer_range),
+                ("output", (inner, hidden_size), config.residual_range),
             )
         )
 
@@ -68,13 +51,13 @@ class FeedForward(Layer):
     def call(self, x: tf.Tensor) -> tf.Tensor:
         """Maps [rows, hidden_size] to [rows, hidden_size]."""
         inner = self.intermediate(x, add_bias=False)
-        bias = tf.convert_to_tensor(self.intermediate.bias)
-        if self.gated:
+        bias, activation = tf.convert_to_tensor(self.intermediate.bias), self.config.hidden_act
+        if self.config.gated:
             (inner, gate), (bias, gate_bias) = tf.split(inner, 2, -1), tf.split(bias, 2)
-            inner = fused_ops.bias_activation(inner, bias, self.activation)
+            inner = fused_ops.bias_activation(inner, bias, activation)
             inner *= gate + tf.cast(gate_bias, gate.dtype)
         else:
-            inner = fused_ops.bias_activation(inner, bias, self.activation)
+            inner = fused_ops.bias_activation(inner, bias, activation)
         return self.output_dense(inner, add_bias=False)
 
 
@@ -82,8 +65,7 @@ class FeedForward(Layer):
 class TransformerBlock(Configured, Layer):
     """Self-attention and feed-forward network, each followed by residual and LayerNorm.
 
-    With `pre_norm`, LayerNorm comes before each instead, and the initial kernels of the output
-    projections are divided by the root of their number (Radford et al. 2019, section 2.3: GPT-2).
+    With `pre_norm`, LayerNorm comes before each instead (Radford et al. 2019, section 2.3: GPT-2).
 
     In a Keras model of your own it maps [batch, length, hidden_size] to the same shape:
 
@@ -102,37 +84,13 @@ class TransformerBlock(Configured, Layer):
     def __init__(self, config: BertConfig, index: int = 0, **kwargs):
         super().__init__((None, config.hidden_size), **kwargs)
         self.config, self.index, self.supports_masking = config, index, True
-        policy, hidden_size = self.dtype_policy, config.hidden_size
-        additions = 2 * config.num_hidden_layers if config.pre_norm else 1
-        output_range = config.initializer_range / math.sqrt(additions)
-        local = config.is_local(index)
-        self.attention = SelfAttention(
-            hidden_size,
-            config.num_attention_heads,
-            config.attention_probs_dropout_prob,
-            config.initializer_range,
-            output_range,
-            config.linear_bias,
-            (config.local_rope_theta if local else None) or config.rope_theta,
-            config.local_attention // 2 if local else None,
-            name="attention",
-            dtype=policy,
-        )
-        self.feed_forward = FeedForward(
-            hidden_size,
-            config.intermediate_size,
-            config.hidden_act,
-            config.initializer_range,
-            output_range,
-            config.gated,
-            config.linear_bias,
-            name="feed_forward",
-            dtype=policy,
-        )
+        policy = self.dtype_policy
+        self.attention = SelfAttention(config, index, name="attention", dtype=policy)
+        self.feed_forward = FeedForward(config, name="feed_forward", dtype=policy)
         epsilon, rate = config.layer_norm_eps, config.hidden_dropout_prob
         norm = LayerNorm if config.pre_norm else ResidualNorm
         self.attention_norm, self.output_norm = (
-            norm(hidden_size, epsilon, rate, config.norm_bias, name=name, dtype=policy)
+            norm(config.hidden_size, epsilon, rate, config.norm_bias, name=name, dtype=policy)
             for name in ("attention_norm", "output_norm")
         )
         if config.pre_norm and not (index or config.first_norm):
@@ -241,20 +199,14 @@ class DecoderBlock(TransformerBlock):
 
     def __init__(self, config: BertConfig, **kwargs):
         super().__init__(config, **kwargs)
-        self.cross_attention = CrossAttention(
-            config.hidden_size,
-            config.num_attention_heads,
-            config.attention_probs_dropout_prob,
-            config.initializer_range,
-            name="cross_attention",
-            dtype=self.dtype_policy,
-        )
+        policy = self.dtype_policy
+        self.cross_attention = CrossAttention(config, name="cross_attention", dtype=policy)
         self.cross_norm = ResidualNorm(
             config.hidden_size,
             config.layer_norm_eps,
             config.hidden_dropout_prob,
             name="cross_norm",
-            dtype=self.dtype_policy,
+            dtype=policy,
         )
 
     def members(self) -> tuple[Layer, ...]:

@@ -18,9 +18,14 @@ from pipelines.common.errors import InputError
 WIDTH, HEADS = 8, 2
 
 
-def layers(window, **options):
+def layers(window):
     """The same layer with and without a window."""
-    found = [SelfAttention(WIDTH, HEADS, 0.0, 0.5, window=w, **options) for w in (window, None)]
+    config = dataclasses.replace(
+        BertConfig.named("modernbert-debug", vocab_size=50, hidden_size=WIDTH),
+        **{"num_attention_heads": HEADS, "initializer_range": 0.5, "local_attention": 2 * window},
+        **{"rope_theta": 100.0, "local_rope_theta": None},
+    )
+    found = [SelfAttention(config, index) for index in (1, 0)]
     for layer in found:
         layer.build()
     found[1].set_weights(found[0].get_weights())
@@ -43,7 +48,7 @@ def band(mask, window):
 @pytest.mark.parametrize("window", [1, 3, 64])
 @pytest.mark.parametrize("length", [1, 3, 64, 65, 200])
 def test_blocks_give_what_a_mask_gives(window, length):
-    local, full = layers(window, rope_theta=100.0)
+    local, full = layers(window)
     x, mask = inputs(length)
     real = tf.reshape(mask, [-1]) > 0
 
@@ -87,7 +92,7 @@ def test_the_window_of_128_is_64_on_each_side(place):
 
 
 def test_memory_and_products_grow_with_the_length():
-    local, full = layers(16, rope_theta=100.0)
+    local, full = layers(16)
 
     def elements(layer, length):
         """The elements of all tensors of a forward and a backward pass."""
