@@ -53,18 +53,27 @@ class _Stored:
         return np.asarray(self._file.get_tensor(self._name), dtype)
 
 
+def names(path: str) -> list[str]:
+    """The names of the files of weights in a folder: one, or several after their index.
+
+    As in transformers, model.safetensors is read if both are there.
+    """
+    if files.gfile.exists(f"{path}/{WEIGHTS}") or not files.gfile.exists(f"{path}/{INDEX}"):
+        return [WEIGHTS]
+    index = json_files.read(f"{path}/{INDEX}", _Index)
+    return [INDEX, *sorted(set(index["weight_map"].values()))]
+
+
 def read(path: str) -> dict[str, StoredArray]:
     """The weights in a folder by name, each read when it is used.
 
     Raises:
       InputError: A file is missing or damaged.
     """
-    names = [WEIGHTS]
-    if files.gfile.exists(f"{path}/{INDEX}"):
-        index = json_files.read(f"{path}/{INDEX}", _Index)
-        names = sorted(set(index["weight_map"].values()))
     weights: dict[str, StoredArray] = {}
-    for name in names:
+    for name in names(path):
+        if name == INDEX:
+            continue
         place = files.inside(path, name, f"{path}/{INDEX}")
         if not files.gfile.exists(place):
             raise InputError(f"{path}: has no {name}{_remedy(path)}.")

@@ -43,9 +43,37 @@ def test_several_files_are_one_model(folder):
     change(folder / "model.safetensors.index.json", weight_map=places)
     assert_same_weights(weights.read(str(folder)).weights, make_bundle().weights)
     index = f"{folder}/model.safetensors.index.json"
-    assert_same_weights(weights.read(index).weights, make_bundle().weights)
+    for file in (index, f"{folder}/model-1.safetensors"):
+        assert_same_weights(weights.read(file).weights, make_bundle().weights)
     Path(index).write_text("{}")
     with pytest.raises(InputError, match="lacks the field weight_map"):
+        weights.read(str(folder))
+
+
+def test_the_single_file_comes_before_an_index(folder):
+    """As in transformers."""
+    change(folder / "model.safetensors.index.json", weight_map={"x": "model-0.safetensors"})
+    assert_same_weights(weights.read(str(folder)).weights, make_bundle().weights)
+    with pytest.raises(InputError, match=r"index.json: is not a file .* files are model.safeten"):
+        weights.read(f"{folder}/model.safetensors.index.json")
+
+
+def test_a_file_that_is_not_the_model_s_is_refused(folder):
+    """Weights of another name, such as averaged ones, are not those that a folder has."""
+    assert_same_weights(weights.read(f"{folder}/model.safetensors").weights, make_bundle().weights)
+    (folder / "ema.safetensors").write_bytes((folder / "model.safetensors").read_bytes())
+    for name in ("ema.safetensors", "missing.safetensors", "x.hdf5", "options.json"):
+        with pytest.raises(InputError, match=rf"/{name}: is not a file of the model in "):
+            weights.read(f"{folder}/{name}")
+
+
+@pytest.mark.parametrize("kept", ["config.json", "adapter_config.json"])
+def test_an_adapter_is_refused(folder, kept):
+    """Of transformers' models, it changes outputs, whether its model is there or not."""
+    change(folder / "adapter_config.json", peft_type="LORA")
+    if kept == "adapter_config.json":
+        (folder / "config.json").unlink()
+    with pytest.raises(InputError, match=r"adapter_config.json: adapters .*merge_and_unload\(\)"):
         weights.read(str(folder))
 
 
@@ -58,6 +86,7 @@ def test_several_files_are_one_model(folder):
     ],
 )
 def test_files_of_weights_stay_in_their_folder(folder, place, message):
+    (folder / "model.safetensors").unlink()
     change(folder / "model.safetensors.index.json", weight_map={"bert.pooler.dense.bias": place})
     with pytest.raises(InputError, match=message):
         weights.read(str(folder))
