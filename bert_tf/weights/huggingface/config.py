@@ -49,10 +49,14 @@ _ACTIVATIONS = {
     "silu": "silu",
     "tanh": "tanh",
 }
+_IDENTITY, _SIGMOID = "torch.nn.modules.linear.Identity", "torch.nn.modules.activation.Sigmoid"
 # Activations of the score of a pair, as sentence-transformers names them.
-_SCORES = {
-    "torch.nn.modules.linear.Identity": "identity",
-    "torch.nn.modules.activation.Sigmoid": "sigmoid",
+_SCORES = {_IDENTITY: "identity", _SIGMOID: "sigmoid"}
+# Those of several scores, by the shape of the task, whose probabilities are always ours.
+_SEVERAL_SCORES = {
+    "classification": (_IDENTITY, "torch.nn.modules.activation.Softmax"),
+    "multilabel": (_IDENTITY, _SIGMOID),
+    "regression": (_IDENTITY,),
 }
 _PROBLEMS = {"regression": "regression", "multilabel": "multi_label_classification"}
 _ACTIVATIONS_BACK = {"gelu_erf": "gelu", "gelu": "gelu_new", "gelu_tanh": "gelu_new"}
@@ -147,8 +151,8 @@ def read_task(
     name = str(values.get("finetuning_task") or shape)
     name = name if own.TASK_NAME.fullmatch(name) else shape
     found: dict[str, Any] = {"name": name, "shape": shape, "labels": labels}
-    if shape == "regression" and units == 1:
-        found |= _reranker(values, path)
+    if shape in _SEVERAL_SCORES:
+        found |= _of_pairs(values, shape, units, path)
     if shape != "span":  # whose windows do not depend on the length of the model
         found["max_seq_length"] = sentence_transformers.max_seq_length(path, longest)
     return found, units
@@ -158,9 +162,9 @@ class _CrossEncoder(TypedDict):
     activation_fn: NotRequired[str | None]
 
 
-def _reranker(values: dict[str, Any], path: str) -> dict[str, Any]:
+def _of_pairs(values: dict[str, Any], shape: str, units: int, path: str) -> dict[str, Any]:
     """What sentence-transformers states of a model of pairs with one score; empty if nothing."""
-    place = f"{path}/{sentence_transformers.CONFIG}"
+    place = f"{sentence_transformers.top_of(path)}/{sentence_transformers.CONFIG}"
     stated = json_files.read_optional(place, _CrossEncoder).get("activation_fn")
     if stated is None:
         place, inner = f"{path}/{CONFIG}", values.get("sentence_transformers")
@@ -168,11 +172,16 @@ def _reranker(values: dict[str, Any], path: str) -> dict[str, Any]:
         stated = values.get("sbert_ce_default_activation_function") if stated is None else stated
     if stated is None:
         return {}
-    if str(stated) not in _SCORES:
+    is_one = shape == "regression" and units == 1
+    known = tuple(_SCORES) if is_one else _SEVERAL_SCORES[shape]
+    if stated not in known:
+        several = stated == _SIGMOID and shape == "classification"
+        remedy = f'set problem_type to "{_PROBLEMS["multilabel"]}" in {CONFIG}'
         raise InputError(
-            f"{place}: the activation of scores is {stated}; known are {', '.join(_SCORES)}."
+            f"{place}: the activation of scores is {stated}; "
+            + (f"{remedy}." if several else f"known are {', '.join(known)}.")
         )
-    return {"pair": True, "activation": _SCORES[stated]}
+    return {"pair": True, "activation": _SCORES[stated]} if is_one else {}
 
 
 def _labels(values: dict[str, Any], units: int, path: str) -> list[str]:

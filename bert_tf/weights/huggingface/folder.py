@@ -173,6 +173,8 @@ def _with_pooling(model: Bundle) -> Bundle:
     Raises:
       InputError: Our description of this task, and that of sentence-transformers, differ.
     """
+    if model.tasks and tasks.load(model.task()).own_head:
+        sentence_transformers.check_pairs(model)
     try:
         theirs = sentence_transformers.read(model)
     except InputError as error:
