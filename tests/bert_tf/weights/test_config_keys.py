@@ -67,7 +67,8 @@ PUBLISHED = {
         "reference_compile": None, "repad_logits_with_grad": False,
     },
     "NomicBert": {key: BERT[key] for key in BERT if key != "is_decoder"}
-    | {"hidden_act": "silu", "head_dim": 8,
+    | {"hidden_act": "silu", "head_dim": 8, "rope_theta": 1000.0, "rope_scaling": None,
+       "partial_rotary_factor": 1.0,
        "rope_parameters": {"rope_type": "default", "rope_theta": 1000.0}},
     "DistilBert": {
         "vocab_size": 90, "max_position_embeddings": 40, "sinusoidal_pos_embds": False,
@@ -218,6 +219,7 @@ def test_a_key_that_nobody_knows_is_named(name, caplog):
         ("ModernBert", {"classifier_activation": "relu"}, "classifier_activation is 'relu', but"),
         ("ModernBert", {"norm_bias": True}, "norm_bias is True; only False is supported"),
         ("Bert", {"per_layer_config": {"0": {}}}, "per_layer_config is .*; it is not supported"),
+        ("NomicBert", {"rope_theta": 7.0}, "rope_theta is 7.0, but rope_parameters has 1000.0"),
     ],
 )
 def test_what_is_refused_is_explained(name, changes, message):
@@ -238,6 +240,13 @@ def test_both_forms_of_a_modernbert_are_one():
     neither = {key: value for key, value in old.items() if key in new}
     _, usual = configs.read_config(neither, "config.json")
     assert (usual.rope_theta, usual.local_rope_theta, usual.global_every) == (160_000, 10_000, 3)
+
+
+def test_the_base_of_a_nomic_bert_may_be_a_key_of_its_own():
+    config = of("NomicBert", "NomicBertModel") | {"rope_theta": 70.0, "rope_parameters": None}
+    assert configs.read_config(config, "config.json")[1].rope_theta == 70.0
+    del config["rope_theta"]
+    assert configs.read_config(config, "config.json")[1].rope_theta == 1000.0
 
 
 def test_names_that_transformers_maps_are_followed():
@@ -363,10 +372,12 @@ def test_keys_of_sentence_transformers_are_followed_or_refused(name, values, har
 
 
 def test_null_is_false():
-    keys = Keys(frozenset(), only={"a": (False,), "b": (True,)})
-    keys.check({"a": None, "b": True}, "x")
+    keys = Keys(frozenset(), only={"a": (False,), "b": (True,), "c": (None,)})
+    keys.check({"a": None, "b": True, "c": False}, "x")
     with pytest.raises(InputError, match="x: b is None; only True is supported"):
         keys.check({"b": None}, "x")
+    with pytest.raises(InputError, match="x: c is 'gelu'; only null is supported"):
+        keys.check({"c": "gelu"}, "x")
 
 
 @pytest.mark.parametrize(
