@@ -264,7 +264,10 @@ def from_bundle(model: Bundle, family: Family, architecture: Architecture) -> di
     """The contents of config.json; an InputError if the family does not support the model."""
     ours = model.config
     assert isinstance(ours, BertConfig)  # the only type of these families
-    _check(ours, family, model.place, POOLER not in architecture.lacks)
+    description = model.task() if model.tasks else None
+    pooled = POOLER not in architecture.lacks
+    pooled |= description is not None and tasks.load(description).reads_pooled
+    _check(ours, family, model.place, pooled)
     if MASKED_LM in architecture.needs:
         check_head(ours, family, model.place)
     config = {
@@ -275,7 +278,6 @@ def from_bundle(model: Bundle, family: Family, architecture: Architecture) -> di
     }
     config |= {"model_type": family.model_type, **family.to_keys(ours)}
     config |= {"position_embedding_type": "absolute", "architectures": [architecture.name]}
-    description = model.task() if model.tasks else None
     if description is None:
         return config
     config["finetuning_task"] = description["name"]
