@@ -67,7 +67,7 @@ def read(path: str) -> Bundle:
     name = f"{path}/{CONFIG}"
     values = json_files.read(name, dict[str, Any])
     family, config = configs.read_config(values, name)
-    weights = _modernize(weight_files.read(path))
+    weights = _modernize(weight_files.read(path), path)
     prefix = family.prefix if any(name.startswith(family.prefix) for name in weights) else ""
     weights = _untie(weights, family, prefix, path)
     task, units = configs.read_task(values, weights, family, config.max_seq_length, path)
@@ -247,14 +247,16 @@ def _described(task: Mapping[str, Any], path: str) -> Mapping[str, Any]:
     return ours[0]
 
 
-def _modernize(weights: Mapping[str, StoredArray]) -> dict[str, StoredArray]:
+def _modernize(weights: Mapping[str, StoredArray], path: str) -> dict[str, StoredArray]:
     """Renames the weights of LayerNorm in files of old versions."""
-    return {
-        name.replace("LayerNorm.gamma", "LayerNorm.weight").replace(
-            "LayerNorm.beta", "LayerNorm.bias"
-        ): value
-        for name, value in weights.items()
-    }
+    found: dict[str, StoredArray] = {}
+    for old, value in weights.items():
+        name = old.replace("LayerNorm.gamma", "LayerNorm.weight")
+        name = name.replace("LayerNorm.beta", "LayerNorm.bias")
+        if name != old and name in weights:
+            raise InputError(f"{path}: has {old} and {name}, which are one; remove one of them.")
+        found[name] = value
+    return found
 
 
 def _untie(

@@ -160,6 +160,10 @@ def edit(folder, change):
             r"position_embeddings\.weight has the shape \[9, 24\]; the configuration requires \[64, 24\]",
         ),
         (lambda a: a.update({"cls.predictions.decoder.weight": np.ones((53, 24), "f4")}), "tied"),
+        (
+            lambda a: a.update({"bert.embeddings.LayerNorm.gamma": np.ones(24, "f4")}),
+            r"has bert\.embeddings\.LayerNorm\.gamma and bert\.embeddings\.LayerNorm\.weight, which",
+        ),
     ],
 )  # fmt: skip
 def test_a_weight_that_does_not_fit_is_named(tmp_path, change, message):
