@@ -1,6 +1,7 @@
 """The config.json of Hugging Face transformers: family, sizes, labels, and class of a model."""
 
 import math
+import re
 from collections.abc import Mapping
 from typing import Any, NotRequired, TypedDict
 
@@ -25,7 +26,7 @@ from bert_tf.weights.huggingface import (
     roberta,
     sentence_transformers,
 )
-from bert_tf.weights.huggingface.family import Architecture, Family
+from bert_tf.weights.huggingface.family import Architecture, Family, stated_class
 from bert_tf.weights.table import StoredArray
 from pipelines.common import json_files
 from pipelines.common.errors import InputError
@@ -59,6 +60,7 @@ _SEVERAL_SCORES = {
     "regression": (_IDENTITY,),
 }
 _PROBLEMS = {"regression": "regression", "multilabel": "multi_label_classification"}
+_ONE_LABEL = "single_label_classification"
 _ACTIVATIONS_BACK = {"gelu_erf": "gelu", "gelu": "gelu_new", "gelu_tanh": "gelu_new"}
 
 
@@ -77,7 +79,10 @@ def read_config(values: dict[str, Any], name: str) -> tuple[Family, BertConfig]:
     """
     family = find_family(values.get("model_type", "bert"), name)
     architecture = family.architecture(values)
-    tied = {} if architecture.head else {"tie_word_embeddings": (True,)}  # in language models
+    # Output embeddings are tied in language models, which an unknown class may be, and in BART.
+    is_bare = architecture == family.pretraining[-1] and family.model_type != "bart"
+    has_none = architecture.head or (is_bare and stated_class(values) == architecture.name)
+    tied = {} if has_none else {"tie_word_embeddings": (True,)}
     keys.Keys(
         keys.FOLLOWED | family.followed,
         keys.HARMLESS | keys.GENERATION | family.harmless,
@@ -91,10 +96,12 @@ def read_config(values: dict[str, Any], name: str) -> tuple[Family, BertConfig]:
         raise InputError(f"{name}: {key} is {activation!r}; known are {', '.join(_ACTIVATIONS)}.")
     ours |= {"hidden_act": _ACTIVATIONS[activation], "model_type": family.model_type}
     try:
-        options = family.to_options(stated)
-    except InputError as error:
-        raise InputError(f"{name}: {error}") from error
-    return family, BertConfig.from_dict({**ours, **family.fixed, **options}, name)
+        return family, BertConfig(**{**ours, **family.fixed, **family.to_options(stated)})
+    except InputError as error:  # which may have our names of keys
+        aliases = {alias: family.keys.get(key, "") for alias, key in family.aliases.items()}
+        theirs = {ours: key for key, ours in {**family.keys, **aliases}.items() if key in values}
+        message = re.sub(r"\w+", lambda match: theirs.get(match[0], match[0]), str(error))
+        raise InputError(f"{name}: {message}") from error
 
 
 def _stated(values: Mapping[str, Any], family: Family, name: str) -> dict[str, Any]:
@@ -141,6 +148,9 @@ def read_task(
         )
     units = math.prod(weights[needed].shape[:1])
     problem = values.get("problem_type")
+    if problem not in (None, *_PROBLEMS.values(), _ONE_LABEL):
+        known = ", ".join((*_PROBLEMS.values(), _ONE_LABEL))
+        raise InputError(f"{path}/{CONFIG}: problem_type is {problem!r}; known are {known}.")
     if shape == "classification" and problem == "multi_label_classification":
         shape = "multilabel"
     elif shape == "classification" and (units == 1 or problem == "regression"):

@@ -17,7 +17,7 @@ from bert_tf.weights.bundle import MASKED_LM, POOLER, Bundle, check_shape, param
 from bert_tf.weights.huggingface import config as configs
 from bert_tf.weights.huggingface import generation, sentence_transformers, tokenizers, weight_files
 from bert_tf.weights.huggingface.config import CONFIG
-from bert_tf.weights.huggingface.family import Architecture, Family
+from bert_tf.weights.huggingface.family import Architecture, Family, stated_class
 from bert_tf.weights.huggingface.weight_files import WEIGHTS
 from bert_tf.weights.table import StoredArray, Table
 from pipelines.common import files, json_files
@@ -159,12 +159,11 @@ def _check_token_ids(
 
 def _class_remedy(values: dict[str, Any], family: Family, architecture: Architecture) -> str:
     """What to tell of a config.json that names no known class, for which the encoder is read."""
-    stated = values.get("architectures")
-    stated = stated if isinstance(stated, list) and stated else ["no class"]
-    if architecture.name in stated:
+    stated = stated_class(values)
+    if architecture.name == stated:
         return ""
     known = ", ".join(item.name for item in (*family.pretraining, *family.tasks.values()))
-    return f" In {CONFIG}, architectures names {stated[0]}; known are {known}."
+    return f" In {CONFIG}, architectures names {stated or 'no class'}; known are {known}."
 
 
 def _with_pooling(model: Bundle) -> Bundle:

@@ -1,5 +1,6 @@
 """The weights of a Hugging Face folder: safetensors in one file, or in several with an index."""
 
+import os
 import shutil
 import tempfile
 from typing import Any, TypedDict
@@ -15,6 +16,7 @@ from pipelines.common.errors import InputError
 
 WEIGHTS = "model.safetensors"
 INDEX = "model.safetensors.index.json"
+_OTHERS = ("tf_model.h5", "flax_model.msgpack", "*.gguf", "*.onnx")
 
 
 # Types of safetensors; buffers have integer types.
@@ -103,5 +105,10 @@ def _remedy(path: str) -> str:
         return (
             f"; pytorch_model.bin is a pickle, which can run any code and is never loaded: {again}"
         )
-    keras_file = files.gfile.exists(f"{path}/tf_model.h5")
-    return f"; tf_model.h5 is not read: {again}" if keras_file else ""
+    if variants := files.matching(path, "model.*.safetensors"):
+        return f"; rename {os.path.basename(variants[0])} to {WEIGHTS}"
+    folders = (path, f"{path}/onnx")
+    others = [
+        each for name in _OTHERS for folder in folders for each in files.matching(folder, name)
+    ]
+    return f"; {others[0].removeprefix(f'{path}/')} is not read: {again}" if others else ""

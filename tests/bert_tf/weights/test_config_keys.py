@@ -167,6 +167,7 @@ def test_every_key_is_followed_or_refused_by_name(name, architecture, caplog):
     assert "unknown" not in caplog.text, caplog.text
     chooses = architecture.endswith(("MultipleChoice", "DoubleHeadsModel"))
     untied = architecture.endswith(("Classification", "Choice", "DoubleHeadsModel"))
+    untied |= architecture == CLASSES[name][0] != "BartModel"
     for key, value in config.items():
         if key in ELSEWHERE:
             continue
@@ -197,7 +198,9 @@ def test_a_key_that_nobody_knows_is_named(name, caplog):
         ("Bert", {"auto_map": {"AutoModel": "modeling_x.XModel"}}, "auto_map is {'AutoModel'"),
         ("Electra", {"is_decoder": True}, "is_decoder is True; only False is supported"),
         ("DistilBert", {"hidden_size": 64}, "hidden_size is 64, but dim, which means the same, 32"),
-        ("GPT2", {"n_positions": "x"}, "max_position_embeddings is 'x'; it must be a whole"),
+        ("GPT2", {"n_positions": "x"}, "n_positions is 'x'; it must be a whole"),
+        ("GPT2", {"n_layer": None, "num_hidden_layers": "x"}, "num_hidden_layers is 'x'; it must"),
+        ("Bert", {"architectures": ["X"], "tie_word_embeddings": False}, "tie_word_embeddings is"),
         ("Bart", {"eos_token_id": 7}, "decoder_start_token_id is 2, but eos_token_id 7"),
         ("ModernBert", {"global_rope_theta": 7.0}, "global_rope_theta is 7.0, but rope_parameters"),
         (

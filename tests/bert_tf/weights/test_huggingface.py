@@ -126,7 +126,9 @@ _KNOWN = (
         ({"layer_norm_eps": "1e-12"}, "layer_norm_eps is '1e-12'; it must be a number"),
         ({"hidden_size": True}, "hidden_size is True; it must be a whole number"),
         ({"vocab_size": 50}, "shape"),
-        ({"is_decoder": "false"}, "causal is 'false'; it must be"),
+        ({"is_decoder": "false"}, "is_decoder is 'false'; it must be"),
+        ({"classifier_dropout": "x"}, "classifier_dropout is 'x'; it must be"),
+        ({"num_attention_heads": 5}, "hidden_size .*num_attention_heads"),
         ({"model_type": "gpt2", "n_embd": "24", "hidden_size": None}, "n_embd is '24'; it must be"),
         ({"model_type": "bart", "encoder_layers": "6", "num_hidden_layers": None},
          "encoder_layers is '6'; it must be a whole"),
@@ -145,6 +147,8 @@ def test_configurations_that_are_not_ours_are_named(folder, config, message):
     [
         ({"problem_type": "multi_label_classification"}, "describe different tasks"),
         ({"problem_type": "regression"}, "describe different tasks"),
+        ({"problem_type": "other"}, "problem_type is 'other'; known are regression, multi_label"),
+        ({"problem_type": 7}, "problem_type is 7; known are"),
         ({"id2label": {"0": "a", "1": "b", "2": "c"}}, "describe different tasks"),
         ({"id2label": {"0": "a", "1": "b"}}, "id2label must name the 3 units"),
         ({"id2label": {"0": [], "1": "b", "2": "a"}}, "id2label must name"),
@@ -335,11 +339,16 @@ def test_json_of_another_shape_is_named(folder, name):
     ("name", "message"),
     [
         ("tf_model.h5", "safe_serialization=True"),
+        ("flax_model.msgpack", "; flax_model.msgpack is not read: .*safe_serialization=True"),
+        ("model.gguf", "; model.gguf is not read: .*safe_serialization=True"),
+        ("onnx/model.onnx", "; onnx/model.onnx is not read: .*safe_serialization=True"),
+        ("model.fp16.safetensors", "; rename model.fp16.safetensors to model.safetensors"),
         ("pytorch_model-00001-of-00002.bin", "safe_serialization=True"),
         ("pytorch_model.bin", "is a pickle, .* never loaded: .*safe_serialization=True"),
     ],
 )
 def test_weights_in_other_files_get_a_remedy(folder, name, message):
+    (folder / "onnx").mkdir()
     (folder / "model.safetensors").rename(folder / name)
     with pytest.raises(InputError, match=message):
         weights.read(str(folder))
