@@ -208,12 +208,27 @@ def test_left_to_right_models_come_over(tmp_path):
          {"lowercase": False}, (False, False)),
     ],
 )  # fmt: skip
-def test_settings_of_the_tokenizer(folder, stated, normalizer, expected):
+def test_settings_of_the_tokenizer(folder, caplog, stated, normalizer, expected):
     (folder / "tokenizer_config.json").write_text(json.dumps(stated))
     if normalizer:
         library_wordpiece(TOKENS, **normalizer).save(f"{folder}/tokenizer.json")
     settings = weights.read(str(folder)).resolved_settings()
     assert (settings["lower_case"], settings["strip_accents"]) == expected
+    differ = stated.get("do_lower_case") and normalizer
+    followed = "first" if settings["lower_case"] else "second"
+    message = "tokenizer_config.json and tokenizer.json contradict each other in lower_case (True, "
+    assert (f"{message}False); the {followed} is followed." in caplog.text) == bool(differ)
+
+
+def test_inputs_without_types_make_pairs_without_them(folder, tmp_path):
+    """In transformers the tokenizer then returns none, which the model takes for zeros."""
+    assert weights.read(str(folder)).tokenizer().typed
+    change(folder / "tokenizer_config.json", model_input_names=["input_ids", "attention_mask"])
+    model = weights.read(str(folder))
+    assert not model.tokenizer()(["word1"], ["word2"])["input_type_ids"].numpy().any()
+    weights.write(model, f"{tmp_path}/back", Format.HUGGINGFACE)
+    (tmp_path / "back/tokenizer.json").unlink()
+    assert weights.read(f"{tmp_path}/back").resolved_settings() == model.resolved_settings()
 
 
 def test_capital_letters_decide_where_nothing_is_stated(folder):
