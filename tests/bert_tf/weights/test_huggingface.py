@@ -51,7 +51,6 @@ def test_several_files_are_one_model(folder):
 
 
 def test_the_single_file_comes_before_an_index(folder):
-    """As in transformers."""
     change(folder / "model.safetensors.index.json", weight_map={"x": "model-0.safetensors"})
     assert_same_weights(weights.read(str(folder)).weights, make_bundle().weights)
     with pytest.raises(InputError, match=r"index.json: is not a file .* files are model.safeten"):
@@ -69,7 +68,6 @@ def test_a_file_that_is_not_the_model_s_is_refused(folder):
 
 @pytest.mark.parametrize("kept", ["config.json", "adapter_config.json"])
 def test_an_adapter_is_refused(folder, kept):
-    """Of transformers' models, it changes outputs, whether its model is there or not."""
     change(folder / "adapter_config.json", peft_type="LORA")
     if kept == "adapter_config.json":
         (folder / "config.json").unlink()
