@@ -24,7 +24,7 @@ from bert_tf.weights import (
     tfhub,
 )
 from bert_tf.weights.bundle import Bundle
-from bert_tf.weights.huggingface import sentence_transformers
+from bert_tf.weights.huggingface import sentence_transformers, weight_files
 from pipelines.common import files, json_files
 from pipelines.common.errors import InputError
 from pipelines.tokenizers import registry
@@ -44,8 +44,9 @@ class Format(enum.StrEnum):
 
 
 _SAVED_MODEL = "saved_model.pb"
+_ADAPTER = "adapter_config.json"
 # Files that may be given instead of their folder.
-_FILES = (huggingface.CONFIG, huggingface.INDEX, own.CONFIG, _SAVED_MODEL)
+_FILES = (huggingface.CONFIG, own.CONFIG, _SAVED_MODEL)
 _READERS = {
     Format.BERT_TF: own.read,
     Format.TF1: tf1.read,
@@ -97,9 +98,21 @@ def folder_of(path: str) -> str:
 def _model_of(path: str) -> str:
     """The folder of a model, or the prefix of a checkpoint, from the path of one of its files."""
     folder, name = os.path.split(path)
-    if name in _FILES or name.endswith((".safetensors", elmo.OPTIONS, elmo.WEIGHTS)):
-        return folder or "."
-    return tf_checkpoint.prefix_of(path)
+    folder = folder or "."
+    if name in _FILES:
+        return folder
+    if name.endswith((".safetensors", weight_files.INDEX)):
+        known = weight_files.names(folder)
+    elif name.endswith((elmo.OPTIONS, elmo.WEIGHTS)):
+        known = [os.path.basename(each) for each in elmo.find(folder) or ()]
+    else:
+        return tf_checkpoint.prefix_of(path)
+    if name not in known:
+        raise InputError(
+            f"{path}: is not a file of the model in {folder}; "
+            + (f"its files are {', '.join(known)}." if known else "give the folder of a model.")
+        )
+    return folder
 
 
 def detect(path: str) -> Format:
@@ -114,6 +127,11 @@ def detect(path: str) -> Format:
 
     if own.find_folder(path):
         return Format.BERT_TF
+    if has(_ADAPTER):
+        raise InputError(
+            f"{path}/{_ADAPTER}: adapters (LoRA, PEFT) are not read; merge it into its model with "
+            "model.merge_and_unload().save_pretrained(folder), and read that folder."
+        )
     if has(_SAVED_MODEL):
         return Format.TF_HUB
     if has(huggingface.CONFIG):

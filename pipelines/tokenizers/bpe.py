@@ -64,10 +64,11 @@ class BPETokenizer(Tokenizer):
         pieces = self._merge(words)
         # The characters of all words in a row: a piece spans some of them.
         _, offsets = tf.strings.unicode_decode_with_offsets(words, "UTF-8")
-        first = tf.gather(word_starts, offsets.value_rowids()) + offsets.flat_values
+        start_of_word = tf.gather(word_starts, byte_ranges.rows_of(offsets.row_splits))
+        first = start_of_word + offsets.flat_values
         sizes = tf.strings.length(words, unit="BYTE")
         last = tf.concat([offsets[:, 1:], tf.cast(sizes, tf.int64)[:, tf.newaxis]], 1).flat_values
-        last += tf.gather(word_starts, offsets.value_rowids())
+        last += start_of_word
         lengths = tf.gather(tf.constant(self._sizes), pieces.flat_values)
         stop = tf.cumsum(lengths)
         ends_word = tf.gather(tf.constant(self._ends_word), pieces.flat_values)

@@ -8,8 +8,6 @@ import base64
 import contextlib
 import functools
 import itertools
-import unicodedata
-from collections.abc import Iterable
 from typing import Any, TypedDict
 
 from absl import logging
@@ -17,9 +15,10 @@ from absl import logging
 from pipelines.common import files, json_files
 from pipelines.common.errors import InputError
 from pipelines.common.texts import listed
-from pipelines.tokenizers import kept_tokens
+from pipelines.tokenizers import hugging_face_added, kept_tokens
 from pipelines.tokenizers.bpe_merging import Merge
 from pipelines.tokenizers.bpe_vocabulary import MergesVocabulary
+from pipelines.tokenizers.hugging_face_added import AddedToken, Content
 from pipelines.tokenizers.hugging_face_rules import (
     ALGORITHMS,
     CONFIG_FIELDS,
@@ -28,6 +27,7 @@ from pipelines.tokenizers.hugging_face_rules import (
     followed,
     rules_of,
     second_type,
+    steps_of,
     unsupported,
 )
 from pipelines.tokenizers.sentencepiece_vocabulary import SentencePieceVocabulary
@@ -50,25 +50,18 @@ _TAB_BYTE = "<0x09>"  # which conversions to tokenizer.json named by the tab
 _LIMIT = 999  # a repetition in a regular expression of TensorFlow is at most 1000
 
 
-class _Content(TypedDict):
-    content: str
-
-
-class _AddedToken(_Content):
-    id: int
-
-
 class _Fast(TypedDict, total=False):
     """What is read of a tokenizer.json; other fields are checked by `hugging_face_rules`."""
 
-    added_tokens: list[_AddedToken] | None
+    added_tokens: list[AddedToken] | None
     model: dict[str, Any]
 
 
 class _Config(TypedDict, total=False):
-    """What is read of a tokenizer_config.json: the added tokens by their ids."""
+    """What is read of a tokenizer_config.json: the added tokens by their ids, and the inputs."""
 
-    added_tokens_decoder: dict[str, _Content] | None
+    added_tokens_decoder: dict[str, Content] | None
+    model_input_names: list[str] | None
 
 
 class _WithVocab(TypedDict):
@@ -77,12 +70,6 @@ class _WithVocab(TypedDict):
 
 class _WithMerges(TypedDict):
     merges: list[str | list[str]]
-
-
-def _is_word(token: str) -> bool:
-    """Whether a token is a word of normalized texts: visible, and without white space."""
-    visible = any(unicodedata.category(c) not in ("Cc", "Cf", "Mn") for c in token)
-    return visible and token.split() == [token]
 
 
 class TokenizerFiles:
@@ -189,11 +176,24 @@ class TokenizerFiles:
         return found | {each["content"]: each["id"] for each in self._described}
 
     @property
-    def _described(self) -> list[_AddedToken]:
+    def _described(self) -> list[AddedToken]:
         """The added tokens that files describe; of equal ones the last counts."""
-        decoder = self.config.get("added_tokens_decoder") or {}
-        known: Any = [{"id": int(key), **each} for key, each in decoder.items() if key.isdecimal()]
+        decoder, place = self.config.get("added_tokens_decoder"), f"{self.path}/{CONFIG}"
+        known = hugging_face_added.numbered(decoder, place)
         return [*known, *(self.fast.get("added_tokens") or ())]
+
+    @functools.cached_property
+    def _settings_of_added(self) -> dict[str, Any]:
+        """What files state of each added token, with or without an id."""
+        both = ((CONFIG, self.config), (_SPECIAL, self._special))
+        special = (
+            each
+            for name, values in both
+            for each in hugging_face_added.special(values, f"{self.path}/{name}")
+        )
+        return {token: {} for token in self.added} | {
+            each["content"]: each for each in (*special, *self._described)
+        }
 
     def _kept(self, vocabulary: Vocabulary) -> TokenizerSettings:
         """The setting by which our tokenizer finds the added tokens in texts, as the library does.
@@ -204,26 +204,26 @@ class TokenizerFiles:
         Raises:
           InputError: a BPE has one with a setting that is not supported.
         """
-        others = self.added.keys() - set(vocabulary.roles.values())
+        known = self._settings_of_added
+        others = known.keys() - set(vocabulary.roles.values())
         has = others & set(vocabulary.tokens)
-        known: Any = {each["content"]: each for each in self._described}
         places = ("single_word", "lstrip", "rstrip")
         if vocabulary.kind == "wordpiece":
             words = [
                 token
-                for token in self.added
+                for token in known
                 if token in has
-                and _is_word(token)
-                and not any(known.get(token, {}).get(key) for key in places)
+                and hugging_face_added.is_word(token)
+                and not any(known[token].get(key) for key in places)
                 and not (vocabulary.form is MPNET and token == "<unk>")  # beside its [UNK]
             ]
             return {"kept_tokens": " ".join(words)} if 0 < len(words) <= kept_tokens.LIMIT else {}
         is_gemma = vocabulary.form is GEMMA
         if not (is_gemma or (vocabulary.kind == "byte_bpe" and has == set(vocabulary.added))):
             return {}
-        later = {token for token in others if known.get(token, {}).get("normalized", True)}
+        later = {token for token in others if known[token].get("normalized", True)}
         for token in sorted(others):
-            described = known.get(token, {"content": token})
+            described: Any = {"content": token, **known[token]}
             wrong = {key: described.get(key) for key in places}
             # The library looks for others first, which matters if two can overlap.
             wrong["normalized"] = token not in later and any(
@@ -240,7 +240,7 @@ class TokenizerFiles:
     def warn_of_added(self, vocabulary: Vocabulary, settings: TokenizerSettings) -> None:
         """Logs the added tokens that are neither special tokens of a vocabulary nor found whole."""
         mask, takes_space = vocabulary.roles["mask"], vocabulary.form.mask_takes_space
-        stated: Any = {each["content"]: each for each in self._described}.get(mask, {})
+        stated = self._settings_of_added.get(mask, {})
         if stated.get("lstrip", takes_space) != takes_space:
             logging.warning(
                 "%s: a %s in a text %s the space before it here, in transformers the contrary.",
@@ -252,7 +252,7 @@ class TokenizerFiles:
         if settings.get("added_tokens") or vocabulary.form is GEMMA:
             kept.update(vocabulary.added)
         # Spaces become "▁", so that Gemma's runs of "▁" are pieces like others.
-        others = sorted(token for token in self.added.keys() - kept if token.strip("▁"))
+        others = sorted(t for t in self._settings_of_added.keys() - kept if t.strip("▁"))
         if others:
             logging.warning(
                 "%s: added tokens (%s) in a text are tokenized like other words; transformers "
@@ -275,9 +275,20 @@ class TokenizerFiles:
                 logging.warning("%s: unknown settings %s.", place, listed(unknown, 10))
         stated, fast = self._of_config(vocabulary), self._of_fast(vocabulary)
         self._check_special_tokens(vocabulary, fast.get("framed", stated.get("framed")))
-        last, first = (fast, stated) if self._class[1] in GENERIC else (stated, fast)
+        is_generic = self._class[1] in GENERIC
+        last, first = (fast, stated) if is_generic else (stated, fast)
+        for name in sorted(stated.keys() & fast.keys()):
+            if stated[name] != fast[name]:
+                logging.warning(
+                    "%s: %s and %s contradict each other in %s (%s, %s); the %s is followed.",
+                    *(self.path, CONFIG, FAST, name, stated[name], fast[name]),
+                    "second" if is_generic else "first",
+                )
         found = {**ALGORITHMS[rules_of(vocabulary)].usual, **first, **last}
         found |= self._kept(vocabulary)
+        inputs = self.config.get("model_input_names")
+        if "typed" in vocabulary.usual and inputs is not None and "token_type_ids" not in inputs:
+            found["typed"] = False
         longest = found.get("max_characters_per_word", 1)
         if not 1 <= longest <= _LIMIT:
             raise InputError(
@@ -323,21 +334,8 @@ class TokenizerFiles:
         return found | self._frame(vocabulary)
 
     def _steps(self, part: str) -> list[dict[str, Any]]:
-        """The steps of a part of tokenizer.json, in which sequences may be nested."""
-
-        def flat(value: Any) -> Iterable[dict[str, Any]]:
-            if value is None:
-                return
-            if not isinstance(value, dict) or not isinstance(value.get("type"), str):
-                raise InputError(f"{self.path}/{FAST}: {part} {value!r} is not supported.")
-            if value["type"] != "Sequence":
-                yield value
-                return
-            inner = [value[key] for key in value if key != "type"]
-            for item in inner[0] if inner and isinstance(inner[0], list) else [inner]:
-                yield from flat(item)
-
-        return list(flat(self.fast.get(part)))
+        """The steps of a part of tokenizer.json."""
+        return list(steps_of(self.fast.get(part), f"{self.path}/{FAST}: {part}"))
 
     def _check_special_tokens(self, vocabulary: Vocabulary, framed: bool | None) -> None:
         """Raises InputError if special tokens are others than the vocabulary's."""

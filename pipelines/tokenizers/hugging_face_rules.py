@@ -4,7 +4,7 @@ A rule for a value is the name of our setting that follows it (or "not" and the 
 that are supported, or ANY for a value that decides no id. A field that a model lacks is null.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from pipelines.common.errors import InputError
@@ -277,6 +277,24 @@ def unsupported(place: str, fields: Mapping[str, Any]) -> InputError:
     """An error that names a component and its fields."""
     shown = ", ".join(f"{key} {value!r}" for key, value in fields.items() if key != "type")
     return InputError(f"{place}{' with ' * bool(shown)}{shown[:200]} is not supported.")
+
+
+def steps_of(value: Any, place: str) -> Iterator[dict[str, Any]]:
+    """The steps of a part of tokenizer.json, in which sequences may be nested.
+
+    Raises:
+      InputError: A step has no type; `place` is the file and the part.
+    """
+    if value is None:
+        return
+    if not isinstance(value, dict) or not isinstance(value.get("type"), str):
+        raise InputError(f"{place} {value!r} is not supported.")
+    if value["type"] != "Sequence":
+        yield value
+        return
+    inner = [value[key] for key in value if key != "type"]
+    for item in inner[0] if inner and isinstance(inner[0], list) else [inner]:
+        yield from steps_of(item, place)
 
 
 def second_type(

@@ -218,6 +218,11 @@ class WordPieceTokenizer(Tokenizer):
         if missing := [token for token in kept if token not in ids]:
             raise InputError(f"the vocabulary lacks the kept tokens {', '.join(missing)}.")
         spelled = self.normalize(kept).numpy() if kept else []
+        if removed := [token for token, text in zip(kept, spelled, strict=True) if not text]:
+            raise InputError(
+                f"the kept tokens {', '.join(map(repr, removed))} have no character that the "
+                "tokenizer keeps; remove them."
+            )
         self._kept = kept_tokens.KeptTokens(
             {text.decode(): ids[token] for text, token in zip(spelled, kept, strict=True)}
         )

@@ -1,6 +1,7 @@
 """The config.json of Hugging Face transformers: family, sizes, labels, and class of a model."""
 
 import math
+import re
 from collections.abc import Mapping
 from typing import Any, NotRequired, TypedDict
 
@@ -25,7 +26,7 @@ from bert_tf.weights.huggingface import (
     roberta,
     sentence_transformers,
 )
-from bert_tf.weights.huggingface.family import Architecture, Family
+from bert_tf.weights.huggingface.family import Architecture, Family, stated_class
 from bert_tf.weights.table import StoredArray
 from pipelines.common import json_files
 from pipelines.common.errors import InputError
@@ -49,12 +50,17 @@ _ACTIVATIONS = {
     "silu": "silu",
     "tanh": "tanh",
 }
+_IDENTITY, _SIGMOID = "torch.nn.modules.linear.Identity", "torch.nn.modules.activation.Sigmoid"
 # Activations of the score of a pair, as sentence-transformers names them.
-_SCORES = {
-    "torch.nn.modules.linear.Identity": "identity",
-    "torch.nn.modules.activation.Sigmoid": "sigmoid",
+_SCORES = {_IDENTITY: "identity", _SIGMOID: "sigmoid"}
+# Those of several scores, by the shape of the task, whose probabilities are always ours.
+_SEVERAL_SCORES = {
+    "classification": (_IDENTITY, "torch.nn.modules.activation.Softmax"),
+    "multilabel": (_IDENTITY, _SIGMOID),
+    "regression": (_IDENTITY,),
 }
 _PROBLEMS = {"regression": "regression", "multilabel": "multi_label_classification"}
+_ONE_LABEL = "single_label_classification"
 _ACTIVATIONS_BACK = {"gelu_erf": "gelu", "gelu": "gelu_new", "gelu_tanh": "gelu_new"}
 
 
@@ -73,7 +79,10 @@ def read_config(values: dict[str, Any], name: str) -> tuple[Family, BertConfig]:
     """
     family = find_family(values.get("model_type", "bert"), name)
     architecture = family.architecture(values)
-    tied = {} if architecture.head else {"tie_word_embeddings": (True,)}  # in language models
+    # Output embeddings are tied in language models, which an unknown class may be, and in BART.
+    is_bare = architecture == family.pretraining[-1] and family.model_type != "bart"
+    has_none = architecture.head or (is_bare and stated_class(values) == architecture.name)
+    tied = {} if has_none else {"tie_word_embeddings": (True,)}
     keys.Keys(
         keys.FOLLOWED | family.followed,
         keys.HARMLESS | keys.GENERATION | family.harmless,
@@ -87,10 +96,12 @@ def read_config(values: dict[str, Any], name: str) -> tuple[Family, BertConfig]:
         raise InputError(f"{name}: {key} is {activation!r}; known are {', '.join(_ACTIVATIONS)}.")
     ours |= {"hidden_act": _ACTIVATIONS[activation], "model_type": family.model_type}
     try:
-        options = family.to_options(stated)
-    except InputError as error:
-        raise InputError(f"{name}: {error}") from error
-    return family, BertConfig.from_dict({**ours, **family.fixed, **options}, name)
+        return family, BertConfig(**{**ours, **family.fixed, **family.to_options(stated)})
+    except InputError as error:  # which may have our names of keys
+        aliases = {alias: family.keys.get(key, "") for alias, key in family.aliases.items()}
+        theirs = {ours: key for key, ours in {**family.keys, **aliases}.items() if key in values}
+        message = re.sub(r"\w+", lambda match: theirs.get(match[0], match[0]), str(error))
+        raise InputError(f"{name}: {message}") from error
 
 
 def _stated(values: Mapping[str, Any], family: Family, name: str) -> dict[str, Any]:
@@ -137,6 +148,9 @@ def read_task(
         )
     units = math.prod(weights[needed].shape[:1])
     problem = values.get("problem_type")
+    if problem not in (None, *_PROBLEMS.values(), _ONE_LABEL):
+        known = ", ".join((*_PROBLEMS.values(), _ONE_LABEL))
+        raise InputError(f"{path}/{CONFIG}: problem_type is {problem!r}; known are {known}.")
     if shape == "classification" and problem == "multi_label_classification":
         shape = "multilabel"
     elif shape == "classification" and (units == 1 or problem == "regression"):
@@ -147,8 +161,8 @@ def read_task(
     name = str(values.get("finetuning_task") or shape)
     name = name if own.TASK_NAME.fullmatch(name) else shape
     found: dict[str, Any] = {"name": name, "shape": shape, "labels": labels}
-    if shape == "regression" and units == 1:
-        found |= _reranker(values, path)
+    if shape in _SEVERAL_SCORES:
+        found |= _of_pairs(values, shape, units, path)
     if shape != "span":  # whose windows do not depend on the length of the model
         found["max_seq_length"] = sentence_transformers.max_seq_length(path, longest)
     return found, units
@@ -158,9 +172,9 @@ class _CrossEncoder(TypedDict):
     activation_fn: NotRequired[str | None]
 
 
-def _reranker(values: dict[str, Any], path: str) -> dict[str, Any]:
+def _of_pairs(values: dict[str, Any], shape: str, units: int, path: str) -> dict[str, Any]:
     """What sentence-transformers states of a model of pairs with one score; empty if nothing."""
-    place = f"{path}/{sentence_transformers.CONFIG}"
+    place = f"{sentence_transformers.top_of(path)}/{sentence_transformers.CONFIG}"
     stated = json_files.read_optional(place, _CrossEncoder).get("activation_fn")
     if stated is None:
         place, inner = f"{path}/{CONFIG}", values.get("sentence_transformers")
@@ -168,11 +182,16 @@ def _reranker(values: dict[str, Any], path: str) -> dict[str, Any]:
         stated = values.get("sbert_ce_default_activation_function") if stated is None else stated
     if stated is None:
         return {}
-    if str(stated) not in _SCORES:
+    is_one = shape == "regression" and units == 1
+    known = tuple(_SCORES) if is_one else _SEVERAL_SCORES[shape]
+    if stated not in known:
+        several = stated == _SIGMOID and shape == "classification"
+        remedy = f'set problem_type to "{_PROBLEMS["multilabel"]}" in {CONFIG}'
         raise InputError(
-            f"{place}: the activation of scores is {stated}; known are {', '.join(_SCORES)}."
+            f"{place}: the activation of scores is {stated}; "
+            + (f"{remedy}." if several else f"known are {', '.join(known)}.")
         )
-    return {"pair": True, "activation": _SCORES[stated]}
+    return {"pair": True, "activation": _SCORES[stated]} if is_one else {}
 
 
 def _labels(values: dict[str, Any], units: int, path: str) -> list[str]:
@@ -255,7 +274,10 @@ def from_bundle(model: Bundle, family: Family, architecture: Architecture) -> di
     """The contents of config.json; an InputError if the family does not support the model."""
     ours = model.config
     assert isinstance(ours, BertConfig)  # the only type of these families
-    _check(ours, family, model.place, POOLER not in architecture.lacks)
+    description = model.task() if model.tasks else None
+    pooled = POOLER not in architecture.lacks
+    pooled |= description is not None and tasks.load(description).reads_pooled
+    _check(ours, family, model.place, pooled)
     if MASKED_LM in architecture.needs:
         check_head(ours, family, model.place)
     config = {
@@ -266,7 +288,6 @@ def from_bundle(model: Bundle, family: Family, architecture: Architecture) -> di
     }
     config |= {"model_type": family.model_type, **family.to_keys(ours)}
     config |= {"position_embedding_type": "absolute", "architectures": [architecture.name]}
-    description = model.task() if model.tasks else None
     if description is None:
         return config
     config["finetuning_task"] = description["name"]

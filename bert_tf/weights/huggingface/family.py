@@ -139,7 +139,11 @@ class Family:
 
     def architecture(self, values: Mapping[str, Any]) -> Architecture:
         """The class that config.json names first; the bare encoder if that is unknown."""
-        names = values.get("architectures")
-        name = str(names[0]) if isinstance(names, list) and names else ""
         known = {item.name: item for item in (*self.pretraining, *self.tasks.values())}
-        return known.get(name) or self.pretraining[-1]
+        return known.get(stated_class(values)) or self.pretraining[-1]
+
+
+def stated_class(values: Mapping[str, Any]) -> str:
+    """The name of the class that config.json names first; "" if it names none."""
+    names = values.get("architectures")
+    return str(names[0]) if isinstance(names, list) and names else ""

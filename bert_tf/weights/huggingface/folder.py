@@ -17,7 +17,7 @@ from bert_tf.weights.bundle import MASKED_LM, POOLER, Bundle, check_shape, param
 from bert_tf.weights.huggingface import config as configs
 from bert_tf.weights.huggingface import generation, sentence_transformers, tokenizers, weight_files
 from bert_tf.weights.huggingface.config import CONFIG
-from bert_tf.weights.huggingface.family import Architecture, Family
+from bert_tf.weights.huggingface.family import Architecture, Family, stated_class
 from bert_tf.weights.huggingface.weight_files import WEIGHTS
 from bert_tf.weights.table import StoredArray, Table
 from pipelines.common import files, json_files
@@ -67,7 +67,7 @@ def read(path: str) -> Bundle:
     name = f"{path}/{CONFIG}"
     values = json_files.read(name, dict[str, Any])
     family, config = configs.read_config(values, name)
-    weights = _modernize(weight_files.read(path))
+    weights = _modernize(weight_files.read(path), path)
     prefix = family.prefix if any(name.startswith(family.prefix) for name in weights) else ""
     weights = _untie(weights, family, prefix, path)
     task, units = configs.read_task(values, weights, family, config.max_seq_length, path)
@@ -159,12 +159,11 @@ def _check_token_ids(
 
 def _class_remedy(values: dict[str, Any], family: Family, architecture: Architecture) -> str:
     """What to tell of a config.json that names no known class, for which the encoder is read."""
-    stated = values.get("architectures")
-    stated = stated if isinstance(stated, list) and stated else ["no class"]
-    if architecture.name in stated:
+    stated = stated_class(values)
+    if architecture.name == stated:
         return ""
     known = ", ".join(item.name for item in (*family.pretraining, *family.tasks.values()))
-    return f" In {CONFIG}, architectures names {stated[0]}; known are {known}."
+    return f" In {CONFIG}, architectures names {stated or 'no class'}; known are {known}."
 
 
 def _with_pooling(model: Bundle) -> Bundle:
@@ -173,6 +172,8 @@ def _with_pooling(model: Bundle) -> Bundle:
     Raises:
       InputError: Our description of this task, and that of sentence-transformers, differ.
     """
+    if model.tasks and tasks.load(model.task()).own_head:
+        sentence_transformers.check_pairs(model)
     try:
         theirs = sentence_transformers.read(model)
     except InputError as error:
@@ -245,14 +246,16 @@ def _described(task: Mapping[str, Any], path: str) -> Mapping[str, Any]:
     return ours[0]
 
 
-def _modernize(weights: Mapping[str, StoredArray]) -> dict[str, StoredArray]:
+def _modernize(weights: Mapping[str, StoredArray], path: str) -> dict[str, StoredArray]:
     """Renames the weights of LayerNorm in files of old versions."""
-    return {
-        name.replace("LayerNorm.gamma", "LayerNorm.weight").replace(
-            "LayerNorm.beta", "LayerNorm.bias"
-        ): value
-        for name, value in weights.items()
-    }
+    found: dict[str, StoredArray] = {}
+    for old, value in weights.items():
+        name = old.replace("LayerNorm.gamma", "LayerNorm.weight")
+        name = name.replace("LayerNorm.beta", "LayerNorm.bias")
+        if name != old and name in weights:
+            raise InputError(f"{path}: has {old} and {name}, which are one; remove one of them.")
+        found[name] = value
+    return found
 
 
 def _untie(

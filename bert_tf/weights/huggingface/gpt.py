@@ -81,7 +81,7 @@ def _to_gpt_keys(config: BertConfig) -> dict[str, Any]:
 
 def _choice(class_name: str) -> dict[str, Architecture]:
     name, head = f"{class_name}DoubleHeadsModel", "multiple_choice_head.summary"
-    only = {key: (value or False,) for key, value in _SUMMARY.items()}
+    only = {key: (value,) for key, value in _SUMMARY.items()}
     return {"MultipleChoice": Architecture(name, head=head, lacks=(POOLER,), only=only)}
 
 

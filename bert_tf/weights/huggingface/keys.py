@@ -27,9 +27,11 @@ class Keys:
     def check(self, values: Mapping[str, Any], place: str) -> None:
         """Warns of unknown keys; an InputError if a value would change outputs here unseen."""
         for key, supported in self.only.items():
-            value = False if values.get(key) is None else values[key]
-            if key in values.keys() - self.followed and value not in (supported or (False, {})):
-                known = " or ".join(map(repr, supported))
+            value, *allowed = (
+                False if each is None else each for each in (values.get(key), *supported)
+            )
+            if key in values.keys() - self.followed and value not in (allowed or (False, {})):
+                known = " or ".join("null" if each is None else repr(each) for each in supported)
                 reason = f"only {known} is supported" if known else "it is not supported"
                 raise InputError(f"{place}: {key} is {values[key]!r}; {reason}.")
         unknown = sorted(values.keys() - self.followed - self.harmless - self.only.keys())

@@ -92,19 +92,29 @@ def theta_of(stated: Any, place: str) -> float | None:
     return stated.get("rope_theta")
 
 
+def agreed_theta(values: Mapping[str, Any], key: str, stated: Any, place: str) -> float | None:
+    """The base in a key or in a set of rotary parameters; None if neither states it.
+
+    Raises:
+      InputError: They differ, or as of `theta_of`.
+    """
+    found = theta_of(stated, place)
+    if found is not None and values.get(key, found) != found:
+        raise InputError(
+            f"{key} is {values[key]!r}, but {place} has {found!r}; remove one of them."
+        )
+    return values.get(key, found)
+
+
 def _theta(values: Mapping[str, Any], name: str) -> float:
     """The base of rotary positions of one type of layers, stated in either form."""
     option, layers = _THETAS[name]
     every = values.get("rope_parameters", {})
     if not isinstance(every, dict) or every.keys() - {_FULL, _SLIDING}:
         raise InputError(f"rope_parameters is {every!r}; its keys must be {_FULL} and {_SLIDING}.")
-    found = theta_of(every.get(layers) or {}, f"rope_parameters: {layers}")
-    if found is not None and values.get(name, found) != found:
-        raise InputError(
-            f"{name} is {values[name]!r}, but rope_parameters has {found!r} for {layers}; remove "
-            "one of them."
-        )
-    return values.get(name, getattr(_BASE, option)) if found is None else found
+    place = f"rope_parameters: {layers}"
+    found = agreed_theta(values, name, every.get(layers) or {}, place)
+    return getattr(_BASE, option) if found is None else found
 
 
 def _global_every(values: Mapping[str, Any]) -> int:

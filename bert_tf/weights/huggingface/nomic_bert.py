@@ -8,7 +8,7 @@ from bert_tf.models.families import FAMILIES
 from bert_tf.weights.bundle import MASKED_LM, NEXT_SENTENCE, POOLER
 from bert_tf.weights.huggingface import bert
 from bert_tf.weights.huggingface.family import Architecture, Family, whole
-from bert_tf.weights.huggingface.modernbert import theta_of
+from bert_tf.weights.huggingface.modernbert import agreed_theta
 from pipelines.common.errors import InputError
 
 _LAYER = "{prefix}encoder.layers.{i}"
@@ -38,7 +38,8 @@ def _to_options(values: Mapping[str, Any]) -> dict[str, Any]:
             f"head_dim is {size}, but only hidden_size {width} / num_attention_heads {heads} is "
             "supported."
         )
-    theta = theta_of(values.get("rope_parameters", {}), "rope_parameters")
+    stated = values.get("rope_parameters", {})
+    theta = agreed_theta(values, "rope_theta", stated, "rope_parameters")
     return {"rope_theta": _BASE.rope_theta if theta is None else theta}
 
 
@@ -66,7 +67,8 @@ FAMILY = Family(
     token_head=Architecture(lacks=(MASKED_LM, NEXT_SENTENCE, POOLER)),
     lacking_heads=frozenset(["QuestionAnswering", "MultipleChoice"]),
     keys=bert.KEYS | {"classifier_dropout": "head_dropout"},
-    further_keys=frozenset(["rope_parameters", "head_dim"]),
+    further_keys=frozenset(["rope_parameters", "rope_theta", "head_dim"]),
+    only={"rope_scaling": (), "partial_rotary_factor": (None, 1.0)},
     defaults={key: getattr(_BASE, key) for key in bert.KEYS},
     fixed={name: FAMILIES["nomic_bert"].values[name] for name in _FIXED},
     options=frozenset(["rope_theta"]),

@@ -24,7 +24,8 @@ _LENGTH_FILE = "sentence_bert_config.json"
 # The names after the first are of older versions, by the family of the encoder.
 _LENGTH_FILES = (
     _LENGTH_FILE,
-    *(f"sentence_{name}_config.json" for name in ("roberta", "distilbert", "albert")),
+    *(f"sentence_{name}_config.json" for name in ("roberta", "distilbert", "camembert", "albert")),
+    *(f"sentence_{name}_config.json" for name in ("xlm-roberta", "xlnet")),
 )
 CONFIG = "config_sentence_transformers.json"
 _NAMES = ["Transformer", "Pooling", "Dense", "Normalize"]
@@ -53,6 +54,15 @@ _LENGTH_KEYS = Keys(
         ),
     },
 )
+_PAIR_LENGTH_KEYS = dataclasses.replace(
+    _LENGTH_KEYS,
+    only={
+        **_LENGTH_KEYS.only,
+        "transformer_task": ("sequence-classification",),
+        "module_output_name": ("scores",),
+        "modality_config": ({"text": {"method": "forward", "method_output_name": "logits"}},),
+    },
+)
 _POOLING_KEYS = Keys(
     frozenset(["pooling_mode", "include_prompt"]),
     frozenset(["word_embedding_dimension", "embedding_dimension"]),
@@ -78,6 +88,12 @@ _CONFIG_KEYS = Keys(
     frozenset("prompts default_prompt_name truncate_dim similarity_fn_name activation_fn".split()),
     frozenset(["__version__", "requirements"]),
     {"model_type": (False, "SentenceTransformer")},
+)
+_PAIRS = "CrossEncoder"  # the type of models that read pairs
+_PAIR_CONFIG_KEYS = dataclasses.replace(
+    _CONFIG_KEYS,
+    harmless=_CONFIG_KEYS.harmless | {"keep_in_fp32_modules"},
+    only={"model_type": (_PAIRS,)},
 )
 
 
@@ -132,9 +148,8 @@ def max_seq_length(folder: str, longest: int) -> int:
     Raises:
       InputError: A file is damaged, or states a number that is too small.
     """
-    found = (f"{folder}/{name}" for name in _LENGTH_FILES)
-    place = next(filter(files.gfile.exists, found), f"{folder}/{_LENGTH_FILE}")
-    stated: float | None = json_files.read_optional(place, _Length).get("max_seq_length")
+    place, values = _length(folder)
+    stated: float | None = values.get("max_seq_length")
     if not stated:
         place = f"{folder}/{tokenizers.CONFIG}"
         stated = json_files.read_optional(place, _Tokenizer).get("model_max_length")
@@ -144,12 +159,31 @@ def max_seq_length(folder: str, longest: int) -> int:
     return most
 
 
+def _length(folder: str) -> tuple[str, _Length]:
+    """The first file of lengths that states anything, and its values."""
+    for place in (f"{folder}/{name}" for name in _LENGTH_FILES):
+        if values := json_files.read_optional(place, _Length):
+            return place, values
+    return f"{folder}/{_LENGTH_FILE}", _Length()
+
+
+def _check_texts(model: Bundle, keys: Keys) -> None:
+    """Raises InputError if texts are prepared in another way than the tokenizer's."""
+    place, values = _length(model.place)
+    keys.check(values, place)
+    if values.get("do_lower_case") and not model.resolved_settings().get("lower_case"):
+        raise InputError(
+            f"{place}: do_lower_case makes texts lower case before they are tokenized, which the "
+            "tokenizer does not do; set do_lower_case in tokenizer_config.json."
+        )
+
+
 def with_stripping(model: Bundle) -> Bundle:
     """The model as versions of the library before 5.4 used it, if one of them made the folder.
 
     They remove white space around texts, which decides ids of byte-level BPE.
     """
-    place = f"{_top(model.place)}/{CONFIG}"
+    place = f"{top_of(model.place)}/{CONFIG}"
     version = json_files.read_optional(place, dict[str, Any]).get("__version__")
     stated = version.get("sentence_transformers") if isinstance(version, dict) else None
     found = re.match(r"(\d+)\.(\d+)", str(stated))
@@ -161,7 +195,7 @@ def with_stripping(model: Bundle) -> Bundle:
     )
 
 
-def _top(folder: str) -> str:
+def top_of(folder: str) -> str:
     """The folder of all modules, given that of the encoder."""
     parent, name = os.path.split(folder)
     return (parent or ".") if _encoder_path(parent or ".") == name else folder
@@ -178,25 +212,19 @@ def read(model: Bundle) -> dict[str, Any] | None:
         changes texts or vectors in another way.
     """
     folder = model.place
-    top = _top(folder)
+    top = top_of(folder)
     path = f"{top}/{_FILE}"
     if not files.gfile.exists(path):
         return None
     modules = json_files.read(path, list[_Module])
-    for module in modules:
-        _MODULE_KEYS.check(module, path)
-        if not module["type"].startswith("sentence_transformers."):
-            raise InputError(
-                f"{path}: {module['type']} is code of the folder's own, which is never run."
-            )
-    names = [module["type"].rsplit(".", 1)[-1] for module in modules]
+    names = _names(modules, path)
     if names[:2] != _NAMES[:2] or names != [name for name in _NAMES if name in names]:
         raise InputError(
             f"{path}: has the modules {', '.join(names)}; Transformer and Pooling can be read, and "
             "after them a Dense, a Normalize, or both in this order."
         )
     normalize = "Normalize" in names
-    described = _read_config(f"{top}/{CONFIG}")
+    described = _read_config(f"{top}/{CONFIG}", _CONFIG_KEYS)
     places = {
         name: files.inside(top, f"{module['path']}/config.json", path)
         for name, module in zip(names[1:], modules[1:], strict=True)
@@ -207,23 +235,48 @@ def read(model: Bundle) -> dict[str, Any] | None:
     head = HeadConfig(pooling=_read_pooling(places["Pooling"], any(described["prompts"].values())))
     if "Dense" in names:
         head = _with_dense(head, places["Dense"], model.config.hidden_size)
-    lengths = (json_files.read_optional(f"{folder}/{name}", _Length) for name in _LENGTH_FILES)
-    own = next(filter(None, lengths), _Length())
-    _LENGTH_KEYS.check(own, f"{folder}/{_LENGTH_FILE}")
-    if own.get("do_lower_case") and not model.resolved_settings().get("lower_case"):
-        raise InputError(
-            f"{path}: texts are made lower case before they are tokenized (do_lower_case), which "
-            "the tokenizer does not do."
-        )
+    _check_texts(model, _LENGTH_KEYS)
     most = max_seq_length(folder, model.config.max_seq_length)
     task = tasks.make(embedding.SHAPE.default_kind, max_seq_length=most, head=head)
     return json_files.as_json(task.describe() | described | {"normalize": normalize})
 
 
-def _read_config(place: str) -> dict[str, Any]:
+def check_pairs(model: Bundle) -> None:
+    """Raises InputError if a CrossEncoder changes texts or scores in a way that ours does not."""
+    top = top_of(model.place)
+    place, path = f"{top}/{CONFIG}", f"{top}/{_FILE}"
+    if json_files.read_optional(place, dict[str, Any]).get("model_type") != _PAIRS:
+        return
+    names = _names(json_files.read_optional(path, list[_Module]), path)
+    if names not in ([], _NAMES[:1]):
+        raise InputError(
+            f"{path}: has the modules {', '.join(names)}; of a {_PAIRS}, only Transformer can be "
+            "read."
+        )
+    described = _read_config(place, _PAIR_CONFIG_KEYS)
+    if described["prompts"].get(described["default_prompt"]):
+        raise InputError(
+            f"{place}: default_prompt_name is {described['default_prompt']!r}; models of pairs "
+            "have no prompts here. Remove it, and write the prompt into your texts."
+        )
+    _check_texts(model, _PAIR_LENGTH_KEYS)
+
+
+def _names(modules: list[_Module], path: str) -> list[str]:
+    """The names of modules, which must be those of the library."""
+    for module in modules:
+        _MODULE_KEYS.check(module, path)
+        if not module["type"].startswith("sentence_transformers."):
+            raise InputError(
+                f"{path}: {module['type']} is code of the folder's own, which is never run."
+            )
+    return [module["type"].rsplit(".", 1)[-1] for module in modules]
+
+
+def _read_config(place: str, keys: Keys) -> dict[str, Any]:
     """What a description of the task has of the prompts, and of how vectors are compared."""
     values = json_files.read_optional(place, _ConfigFile)
-    _CONFIG_KEYS.check(values, place)
+    keys.check(values, place)
     similarity = values.get("similarity_fn_name") or "cosine"
     if similarity not in ("cosine", "dot"):
         raise InputError(
@@ -252,7 +305,11 @@ def _read_pooling(path: str, prompted: bool) -> Pooling:
             f"{path}: include_prompt is false; tokens of prompts cannot be left out of the pooling."
         )
     _POOLING_KEYS.check({k: v for k, v in values.items() if not k.startswith(_FLAG)}, path)
-    flags = [name for name, on in values.items() if name.startswith(_FLAG) and on is True]
+    stated = {name: on for name, on in values.items() if name.startswith(_FLAG)}
+    for name, on in stated.items():
+        if not isinstance(on, bool):
+            raise InputError(f"{path}: {name} is {on!r}; it must be true or false.")
+    flags = [name for name, on in stated.items() if on]
     found = values.get("pooling_mode", [_POOLING.get(name, name) for name in flags] or "mean")
     modes = [found] if isinstance(found, str) else found
     if len(modes) != 1 or modes[0] not in _POOLING.values():
@@ -281,7 +338,7 @@ def _with_dense(head: HeadConfig, path: str, inputs: int) -> HeadConfig:
 
 def dense_folder(folder: str) -> tuple[str, bool]:
     """The folder of a module Dense, given that of the encoder, and whether it has a bias."""
-    top = _top(folder)
+    top = top_of(folder)
     modules = json_files.read(f"{top}/{_FILE}", list[_Module])
     path = next((m["path"] for m in modules if m["type"].endswith(".Dense")), None)
     if path is None:

@@ -1,5 +1,6 @@
 """The weights of a Hugging Face folder: safetensors in one file, or in several with an index."""
 
+import os
 import shutil
 import tempfile
 from typing import Any, TypedDict
@@ -15,6 +16,7 @@ from pipelines.common.errors import InputError
 
 WEIGHTS = "model.safetensors"
 INDEX = "model.safetensors.index.json"
+_OTHERS = ("tf_model.h5", "flax_model.msgpack", "*.gguf", "*.onnx")
 
 
 # Types of safetensors; buffers have integer types.
@@ -53,18 +55,27 @@ class _Stored:
         return np.asarray(self._file.get_tensor(self._name), dtype)
 
 
+def names(path: str) -> list[str]:
+    """The names of the files of weights in a folder: one, or several after their index.
+
+    As in transformers, model.safetensors is read if both are there.
+    """
+    if files.gfile.exists(f"{path}/{WEIGHTS}") or not files.gfile.exists(f"{path}/{INDEX}"):
+        return [WEIGHTS]
+    index = json_files.read(f"{path}/{INDEX}", _Index)
+    return [INDEX, *sorted(set(index["weight_map"].values()))]
+
+
 def read(path: str) -> dict[str, StoredArray]:
     """The weights in a folder by name, each read when it is used.
 
     Raises:
       InputError: A file is missing or damaged.
     """
-    names = [WEIGHTS]
-    if files.gfile.exists(f"{path}/{INDEX}"):
-        index = json_files.read(f"{path}/{INDEX}", _Index)
-        names = sorted(set(index["weight_map"].values()))
     weights: dict[str, StoredArray] = {}
-    for name in names:
+    for name in names(path):
+        if name == INDEX:
+            continue
         place = files.inside(path, name, f"{path}/{INDEX}")
         if not files.gfile.exists(place):
             raise InputError(f"{path}: has no {name}{_remedy(path)}.")
@@ -94,5 +105,10 @@ def _remedy(path: str) -> str:
         return (
             f"; pytorch_model.bin is a pickle, which can run any code and is never loaded: {again}"
         )
-    keras_file = files.gfile.exists(f"{path}/tf_model.h5")
-    return f"; tf_model.h5 is not read: {again}" if keras_file else ""
+    if variants := files.matching(path, "model.*.safetensors"):
+        return f"; rename {os.path.basename(variants[0])} to {WEIGHTS}"
+    folders = (path, f"{path}/onnx")
+    others = [
+        each for name in _OTHERS for folder in folders for each in files.matching(folder, name)
+    ]
+    return f"; {others[0].removeprefix(f'{path}/')} is not read: {again}" if others else ""

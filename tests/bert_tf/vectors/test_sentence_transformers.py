@@ -75,6 +75,7 @@ def test_the_encoder_may_be_in_a_folder_of_its_own(sentence_model, tmp_path, mon
         ("sentence_bert_config.json", {"max_seq_length": [8]}, "config.json: .*max_seq_length"),
         ("sentence_bert_config.json", {"max_seq_length": 5}, "config.json: cuts texts to 5 tok"),
         ("modules.json", {}, "modules.json: "),
+        ("1_Pooling/config.json", {"pooling_mode_cls_token": 1}, "cls_token is 1; it must be true"),
     ],
 )
 def test_damaged_files_are_reported(sentence_model, name, content, message):
@@ -155,9 +156,10 @@ def test_vectors_are_those_of_sentence_transformers(sentence_model, tmp_path):
         np.testing.assert_allclose(own @ own.T, similarities, atol=1e-5)
 
 
-def test_files_of_older_versions_are_read(sentence_model):
+@pytest.mark.parametrize("name", ["roberta", "camembert", "xlm-roberta"])
+def test_files_of_older_versions_are_read(sentence_model, name):
     folder = sentence_model()
-    change(f"{folder}/sentence_roberta_config.json", max_seq_length=9)
+    change(f"{folder}/sentence_{name}_config.json", max_seq_length=9)
     change(f"{folder}/1_Pooling/config.json", pooling_mode_mean_tokens=False)  # it is the default
     found = make(folder).settings
     assert (found.pooling, found.max_seq_length) == ("mean", 9)
@@ -168,7 +170,7 @@ def test_lower_case_that_the_tokenizer_does_not_make_is_reported(sentence_model)
     change(f"{folder}/sentence_bert_config.json", do_lower_case=True)
     assert make(folder)(["a text"]).shape == (1, 32)  # the tokenizer does it, too
     change(f"{folder}/tokenizer_config.json", do_lower_case=False)
-    with pytest.raises(InputError, match="modules.json: texts are made lower case"):
+    with pytest.raises(InputError, match="sentence_bert_config.json: do_lower_case makes texts"):
         make(folder)
 
 

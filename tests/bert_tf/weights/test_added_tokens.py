@@ -108,7 +108,42 @@ def test_added_tokens_that_are_not_found_are_named(tmp_path, caplog):
     assert "added tokens (two words) in a text are tokenized like other words" in caplog.text
 
 
-@pytest.mark.parametrize("content", ["\u200d", "\ufe0f\u0301"])
+@pytest.mark.parametrize(
+    "stated",
+    [
+        {"additional_special_tokens": ["<e1>", "<e2>"]},
+        {"extra_special_tokens": [{"content": "<e1>"}, "<e2>"]},
+        {"extra_special_tokens": {"first": "<e1>", "second": "<e2>"}},
+        {"model_specific_special_tokens": {"first": {"content": "<e1>"}, "second": "<e2>"}},
+    ],
+)
+@pytest.mark.parametrize("name", ["tokenizer_config.json", "special_tokens_map.json"])
+def test_special_tokens_without_ids_are_added_tokens(tmp_path, caplog, name, stated):
+    (tmp_path / "vocab.txt").write_text("\n".join([*SPECIAL_TOKENS, "<e1>", "a"]) + "\n")
+    (tmp_path / name).write_text(json.dumps(stated))
+    vocabulary, settings = folders.read("wordpiece", str(tmp_path), BertConfig(vocab_size=7))
+    assert registry.make(vocabulary, settings).tokenize(["a<e1>a"]).to_list() == [[6, 5, 6]]
+    assert "added tokens (<e2>) in a text are tokenized like other words" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("stated", "message"),
+    [
+        ({"additional_special_tokens": [7]}, "additional_special_tokens: at .*expected"),
+        (
+            {"added_tokens_decoder": {"-1": {"content": "x"}}},
+            "added_tokens_decoder has the key '-1'",
+        ),
+    ],
+)
+def test_what_is_not_an_added_token_is_named(tmp_path, stated, message):
+    (tmp_path / "vocab.txt").write_text("\n".join(SPECIAL_TOKENS) + "\n")
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(stated))
+    with pytest.raises(InputError, match=rf"tokenizer_config\.json: {message}"):
+        folders.read("wordpiece", str(tmp_path), BertConfig(vocab_size=5))
+
+
+@pytest.mark.parametrize("content", ["\u200d", "\ufe0f\u0301", "\ufffd"])
 def test_added_tokens_that_normalization_removes_are_named(tmp_path, caplog, content):
     vocabulary, settings = _wordpiece(tmp_path, content, 8)
     assert settings["kept_tokens"] == "[unused0]" and "added tokens (" in caplog.text
@@ -169,6 +204,14 @@ def test_kept_tokens_are_written_and_read(tmp_path):
     library = tokenizers.Tokenizer.from_file(f"{tmp_path}/{Format.HUGGINGFACE}/tokenizer.json")
     found = library.encode_batch(texts, add_special_tokens=False)
     assert [each.ids for each in found] == ids
+
+
+def test_a_kept_token_of_which_nothing_remains_is_refused():
+    vocabulary = WordPieceVocabulary((*SPECIAL_TOKENS, "a", "\ufffd"))
+    with pytest.raises(
+        InputError, match="kept tokens '\ufffd' have no character that the tokenize"
+    ):
+        registry.make(vocabulary, {"kept_tokens": "\ufffd"})
 
 
 @pytest.mark.parametrize("token", ["two words", "[MASK]", "", "\u0001"])

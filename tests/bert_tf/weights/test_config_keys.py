@@ -11,8 +11,8 @@ import pytest
 
 from bert_tf.models.config import BertConfig
 from bert_tf.weights.huggingface import config as configs
-from bert_tf.weights.huggingface import generation, sentence_transformers, tokenizers
-from bert_tf.weights.huggingface.keys import GENERATION, Keys
+from bert_tf.weights.huggingface import sentence_transformers, tokenizers
+from bert_tf.weights.huggingface.keys import Keys
 from pipelines.common.errors import InputError
 from pipelines.tokenizers.bpe_vocabulary import ByteBPEVocabulary
 from pipelines.tokenizers.sentencepiece_vocabulary import SentencePieceVocabulary
@@ -67,7 +67,8 @@ PUBLISHED = {
         "reference_compile": None, "repad_logits_with_grad": False,
     },
     "NomicBert": {key: BERT[key] for key in BERT if key != "is_decoder"}
-    | {"hidden_act": "silu", "head_dim": 8,
+    | {"hidden_act": "silu", "head_dim": 8, "rope_theta": 1000.0, "rope_scaling": None,
+       "partial_rotary_factor": 1.0,
        "rope_parameters": {"rope_type": "default", "rope_theta": 1000.0}},
     "DistilBert": {
         "vocab_size": 90, "max_position_embeddings": 40, "sinusoidal_pos_embds": False,
@@ -166,6 +167,7 @@ def test_every_key_is_followed_or_refused_by_name(name, architecture, caplog):
     assert "unknown" not in caplog.text, caplog.text
     chooses = architecture.endswith(("MultipleChoice", "DoubleHeadsModel"))
     untied = architecture.endswith(("Classification", "Choice", "DoubleHeadsModel"))
+    untied |= architecture == CLASSES[name][0] != "BartModel"
     for key, value in config.items():
         if key in ELSEWHERE:
             continue
@@ -196,7 +198,9 @@ def test_a_key_that_nobody_knows_is_named(name, caplog):
         ("Bert", {"auto_map": {"AutoModel": "modeling_x.XModel"}}, "auto_map is {'AutoModel'"),
         ("Electra", {"is_decoder": True}, "is_decoder is True; only False is supported"),
         ("DistilBert", {"hidden_size": 64}, "hidden_size is 64, but dim, which means the same, 32"),
-        ("GPT2", {"n_positions": "x"}, "max_position_embeddings is 'x'; it must be a whole"),
+        ("GPT2", {"n_positions": "x"}, "n_positions is 'x'; it must be a whole"),
+        ("GPT2", {"n_layer": None, "num_hidden_layers": "x"}, "num_hidden_layers is 'x'; it must"),
+        ("Bert", {"architectures": ["X"], "tie_word_embeddings": False}, "tie_word_embeddings is"),
         ("Bart", {"eos_token_id": 7}, "decoder_start_token_id is 2, but eos_token_id 7"),
         ("ModernBert", {"global_rope_theta": 7.0}, "global_rope_theta is 7.0, but rope_parameters"),
         (
@@ -218,6 +222,7 @@ def test_a_key_that_nobody_knows_is_named(name, caplog):
         ("ModernBert", {"classifier_activation": "relu"}, "classifier_activation is 'relu', but"),
         ("ModernBert", {"norm_bias": True}, "norm_bias is True; only False is supported"),
         ("Bert", {"per_layer_config": {"0": {}}}, "per_layer_config is .*; it is not supported"),
+        ("NomicBert", {"rope_theta": 7.0}, "rope_theta is 7.0, but rope_parameters has 1000.0"),
     ],
 )
 def test_what_is_refused_is_explained(name, changes, message):
@@ -238,6 +243,13 @@ def test_both_forms_of_a_modernbert_are_one():
     neither = {key: value for key, value in old.items() if key in new}
     _, usual = configs.read_config(neither, "config.json")
     assert (usual.rope_theta, usual.local_rope_theta, usual.global_every) == (160_000, 10_000, 3)
+
+
+def test_the_base_of_a_nomic_bert_may_be_a_key_of_its_own():
+    config = of("NomicBert", "NomicBertModel") | {"rope_theta": 70.0, "rope_parameters": None}
+    assert configs.read_config(config, "config.json")[1].rope_theta == 70.0
+    del config["rope_theta"]
+    assert configs.read_config(config, "config.json")[1].rope_theta == 1000.0
 
 
 def test_names_that_transformers_maps_are_followed():
@@ -267,7 +279,8 @@ TOKENIZER = {
     "model_max_length": 512, "padding_side": "right", "truncation_side": "right", "auto_map": None,
     "clean_up_tokenization_spaces": True, "split_special_tokens": False, "name_or_path": "x",
     "added_tokens_decoder": {}, "additional_special_tokens": [], "backend": "tokenizers",
-    "model_input_names": ["input_ids"], "pad_to_multiple_of": None, "processor_class": None,
+    "model_input_names": ["input_ids", "token_type_ids"], "pad_to_multiple_of": None,
+    "processor_class": None,
 }  # fmt: skip
 TOKENIZERS = {
     "BertTokenizer": _texts(*SPECIAL_TOKENS)
@@ -314,6 +327,7 @@ def test_every_key_of_a_tokenizer_is_followed_or_refused_by_name(name, tmp_path)
             assert re.search(rf"\b{key}\b", str(error)), (key, str(error))
             continue
         inert = key in INERT_OF_TOKENIZERS or (key, kind) == ("unk_token", "byte_bpe")
+        inert &= (key, kind) != ("model_input_names", "wordpiece")
         assert inert == (others == settings), f"{key} is ignored"
 
 
@@ -363,36 +377,9 @@ def test_keys_of_sentence_transformers_are_followed_or_refused(name, values, har
 
 
 def test_null_is_false():
-    keys = Keys(frozenset(), only={"a": (False,), "b": (True,)})
-    keys.check({"a": None, "b": True}, "x")
+    keys = Keys(frozenset(), only={"a": (False,), "b": (True,), "c": (None,)})
+    keys.check({"a": None, "b": True, "c": False}, "x")
     with pytest.raises(InputError, match="x: b is None; only True is supported"):
         keys.check({"b": None}, "x")
-
-
-@pytest.mark.parametrize(
-    ("stated", "forced", "found"),
-    [
-        # BART's for summaries.
-        (
-            {"num_beams": 4, "length_penalty": 2.0, "min_length": 56, "forced_bos_token_id": 0,
-             "forced_eos_token_id": 2, "_from_model_config": True, "eos_token_id": 2},
-            True,
-            "length_penalty 2.0, min_length 56, num_beams 4",
-        ),
-        ({"forced_eos_token_id": 2}, False, "forced_eos_token_id 2"),
-        ({"temperature": 0.6, "num_beams": 1, "repetition_penalty": 1.0}, False, ""),
-        ({"do_sample": True, "temperature": 0.6}, False, "do_sample True, temperature 0.6"),
-        ({"eos_token_id": [2, 3], "use_cache": True}, False, r"eos_token_id [2, 3]"),
-        ({"my_key": 5}, False, "my_key"),
-    ],
-)  # fmt: skip
-def test_settings_of_generation_are_reported(tmp_path, caplog, stated, forced, found):
-    config = {"bos_token_id": 0, "eos_token_id": 2}
-    (tmp_path / "generation_config.json").write_text(json.dumps(stated))
-    generation.report(config, str(tmp_path), forced)
-    assert found in caplog.text and bool(found) == bool(caplog.text)
-    caplog.clear()
-    (tmp_path / "generation_config.json").unlink()  # older folders have them in config.json
-    known = {key: value for key, value in stated.items() if key in GENERATION}
-    generation.report(config | known, str(tmp_path), forced)
-    assert bool(caplog.text) == (bool(found) and bool(known))
+    with pytest.raises(InputError, match="x: c is 'gelu'; only null is supported"):
+        keys.check({"c": "gelu"}, "x")

@@ -119,6 +119,8 @@ def test_damaged_and_several_files(encoder, tmp_path):
     path.write_bytes(path.read_bytes()[:300])
     with pytest.raises(InputError, match="small_weights.hdf5: is damaged"):
         weights.read(folder)
+    with pytest.raises(InputError, match="small_options.json, small_weights.hdf5"):
+        weights.read(f"{folder}/more.hdf5")
     (tmp_path / "other_weights.hdf5").write_bytes(b"")
     with pytest.raises(InputError, match="other_weights.hdf5 and small_weights.hdf5"):
         weights.read(folder)

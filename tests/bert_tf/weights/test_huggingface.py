@@ -43,9 +43,35 @@ def test_several_files_are_one_model(folder):
     change(folder / "model.safetensors.index.json", weight_map=places)
     assert_same_weights(weights.read(str(folder)).weights, make_bundle().weights)
     index = f"{folder}/model.safetensors.index.json"
-    assert_same_weights(weights.read(index).weights, make_bundle().weights)
+    for file in (index, f"{folder}/model-1.safetensors"):
+        assert_same_weights(weights.read(file).weights, make_bundle().weights)
     Path(index).write_text("{}")
     with pytest.raises(InputError, match="lacks the field weight_map"):
+        weights.read(str(folder))
+
+
+def test_the_single_file_comes_before_an_index(folder):
+    change(folder / "model.safetensors.index.json", weight_map={"x": "model-0.safetensors"})
+    assert_same_weights(weights.read(str(folder)).weights, make_bundle().weights)
+    with pytest.raises(InputError, match=r"index.json: is not a file .* files are model.safeten"):
+        weights.read(f"{folder}/model.safetensors.index.json")
+
+
+def test_a_file_that_is_not_the_model_s_is_refused(folder):
+    """Weights of another name, such as averaged ones, are not those that a folder has."""
+    assert_same_weights(weights.read(f"{folder}/model.safetensors").weights, make_bundle().weights)
+    (folder / "ema.safetensors").write_bytes((folder / "model.safetensors").read_bytes())
+    for name in ("ema.safetensors", "missing.safetensors", "x.hdf5", "options.json"):
+        with pytest.raises(InputError, match=rf"/{name}: is not a file of the model in "):
+            weights.read(f"{folder}/{name}")
+
+
+@pytest.mark.parametrize("kept", ["config.json", "adapter_config.json"])
+def test_an_adapter_is_refused(folder, kept):
+    change(folder / "adapter_config.json", peft_type="LORA")
+    if kept == "adapter_config.json":
+        (folder / "config.json").unlink()
+    with pytest.raises(InputError, match=r"adapter_config.json: adapters .*merge_and_unload\(\)"):
         weights.read(str(folder))
 
 
@@ -58,6 +84,7 @@ def test_several_files_are_one_model(folder):
     ],
 )
 def test_files_of_weights_stay_in_their_folder(folder, place, message):
+    (folder / "model.safetensors").unlink()
     change(folder / "model.safetensors.index.json", weight_map={"bert.pooler.dense.bias": place})
     with pytest.raises(InputError, match=message):
         weights.read(str(folder))
@@ -97,7 +124,9 @@ _KNOWN = (
         ({"layer_norm_eps": "1e-12"}, "layer_norm_eps is '1e-12'; it must be a number"),
         ({"hidden_size": True}, "hidden_size is True; it must be a whole number"),
         ({"vocab_size": 50}, "shape"),
-        ({"is_decoder": "false"}, "causal is 'false'; it must be"),
+        ({"is_decoder": "false"}, "is_decoder is 'false'; it must be"),
+        ({"classifier_dropout": "x"}, "classifier_dropout is 'x'; it must be"),
+        ({"num_attention_heads": 5}, "hidden_size .*num_attention_heads"),
         ({"model_type": "gpt2", "n_embd": "24", "hidden_size": None}, "n_embd is '24'; it must be"),
         ({"model_type": "bart", "encoder_layers": "6", "num_hidden_layers": None},
          "encoder_layers is '6'; it must be a whole"),
@@ -116,6 +145,8 @@ def test_configurations_that_are_not_ours_are_named(folder, config, message):
     [
         ({"problem_type": "multi_label_classification"}, "describe different tasks"),
         ({"problem_type": "regression"}, "describe different tasks"),
+        ({"problem_type": "other"}, "problem_type is 'other'; known are regression, multi_label"),
+        ({"problem_type": 7}, "problem_type is 7; known are"),
         ({"id2label": {"0": "a", "1": "b", "2": "c"}}, "describe different tasks"),
         ({"id2label": {"0": "a", "1": "b"}}, "id2label must name the 3 units"),
         ({"id2label": {"0": [], "1": "b", "2": "a"}}, "id2label must name"),
@@ -175,12 +206,27 @@ def test_left_to_right_models_come_over(tmp_path):
          {"lowercase": False}, (False, False)),
     ],
 )  # fmt: skip
-def test_settings_of_the_tokenizer(folder, stated, normalizer, expected):
+def test_settings_of_the_tokenizer(folder, caplog, stated, normalizer, expected):
     (folder / "tokenizer_config.json").write_text(json.dumps(stated))
     if normalizer:
         library_wordpiece(TOKENS, **normalizer).save(f"{folder}/tokenizer.json")
     settings = weights.read(str(folder)).resolved_settings()
     assert (settings["lower_case"], settings["strip_accents"]) == expected
+    differ = stated.get("do_lower_case") and normalizer
+    followed = "first" if settings["lower_case"] else "second"
+    message = "tokenizer_config.json and tokenizer.json contradict each other in lower_case (True, "
+    assert (f"{message}False); the {followed} is followed." in caplog.text) == bool(differ)
+
+
+def test_inputs_without_types_make_pairs_without_them(folder, tmp_path):
+    """In transformers the tokenizer then returns none, which the model takes for zeros."""
+    assert weights.read(str(folder)).tokenizer().typed
+    change(folder / "tokenizer_config.json", model_input_names=["input_ids", "attention_mask"])
+    model = weights.read(str(folder))
+    assert not model.tokenizer()(["word1"], ["word2"])["input_type_ids"].numpy().any()
+    weights.write(model, f"{tmp_path}/back", Format.HUGGINGFACE)
+    (tmp_path / "back/tokenizer.json").unlink()
+    assert weights.read(f"{tmp_path}/back").resolved_settings() == model.resolved_settings()
 
 
 def test_capital_letters_decide_where_nothing_is_stated(folder):
@@ -306,11 +352,16 @@ def test_json_of_another_shape_is_named(folder, name):
     ("name", "message"),
     [
         ("tf_model.h5", "safe_serialization=True"),
+        ("flax_model.msgpack", "; flax_model.msgpack is not read: .*safe_serialization=True"),
+        ("model.gguf", "; model.gguf is not read: .*safe_serialization=True"),
+        ("onnx/model.onnx", "; onnx/model.onnx is not read: .*safe_serialization=True"),
+        ("model.fp16.safetensors", "; rename model.fp16.safetensors to model.safetensors"),
         ("pytorch_model-00001-of-00002.bin", "safe_serialization=True"),
         ("pytorch_model.bin", "is a pickle, .* never loaded: .*safe_serialization=True"),
     ],
 )
 def test_weights_in_other_files_get_a_remedy(folder, name, message):
+    (folder / "onnx").mkdir()
     (folder / "model.safetensors").rename(folder / name)
     with pytest.raises(InputError, match=message):
         weights.read(str(folder))

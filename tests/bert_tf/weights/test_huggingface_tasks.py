@@ -117,6 +117,8 @@ def test_the_pooler_of_a_causal_model_reads_the_first_token(tmp_path, config):
 
 
 IDENTITY, SIGMOID = "torch.nn.modules.linear.Identity", "torch.nn.modules.activation.Sigmoid"
+SOFTMAX = "torch.nn.modules.activation.Softmax"
+PAIRS = "config_sentence_transformers.json"
 
 
 @pytest.mark.parametrize(
@@ -148,11 +150,80 @@ def test_a_reranker_has_the_activation_that_its_folder_states(tmp_path, keys, ac
 def test_newer_rerankers_state_it_in_another_file(tmp_path):
     folder = folder_of(tmp_path, "regression", 1)
     assert "activation" not in weights.read(str(folder)).task()
-    name = "config_sentence_transformers.json"
-    change(folder / name, model_type="CrossEncoder", activation_fn=SIGMOID)
+    change(folder / PAIRS, model_type="CrossEncoder", activation_fn=SIGMOID)
     assert weights.read(str(folder)).task()["activation"] == "sigmoid"
-    change(folder / name, activation_fn="torch.nn.modules.activation.Tanh")
-    with pytest.raises(InputError, match=rf"{name}: the activation of scores is torch.*Tanh; know"):
+    change(folder / PAIRS, activation_fn="torch.nn.modules.activation.Tanh")
+    with pytest.raises(InputError, match=rf"{PAIRS}: the activation of scores is t.*Tanh; known"):
+        weights.read(str(folder))
+
+
+@pytest.mark.parametrize(
+    ("problem", "activation", "message"),
+    [
+        (None, SOFTMAX, None),
+        (None, IDENTITY, None),
+        (None, SIGMOID, 'Sigmoid; set problem_type to "multi_label_classification" in config.json'),
+        ("multi_label_classification", SIGMOID, None),
+        ("multi_label_classification", SOFTMAX, "Softmax; known are .*Identity, .*Sigmoid"),
+        ("regression", SIGMOID, "Sigmoid; known are torch.nn.modules.linear.Identity"),
+    ],
+)
+def test_the_activation_of_several_scores_is_ours_or_refused(
+    tmp_path, problem, activation, message
+):
+    folder = folder_of(tmp_path)
+    expected = weights.read(str(folder)).task()
+    change(folder / "config.json", problem_type=problem)
+    for name, stated in {
+        PAIRS: {"activation_fn": activation},
+        "config.json": {"sentence_transformers": {"activation_fn": activation}},
+    }.items():
+        change(folder / name, **stated)
+        if message:
+            with pytest.raises(InputError, match=f"{name}: the activation of scores .*{message}"):
+                weights.read(str(folder))
+        else:
+            found = weights.read(str(folder)).task()
+            assert problem or found == expected
+        change(folder / name, **dict.fromkeys(stated))
+
+
+# The files of a CrossEncoder that version 6 of the library writes.
+CROSS_ENCODER = {
+    PAIRS: {"model_type": "CrossEncoder", "prompts": {"q": "query: "}, "activation_fn": SIGMOID,
+            "__version__": {"sentence_transformers": "6.2.0"}},
+    "sentence_bert_config.json": {
+        "transformer_task": "sequence-classification", "module_output_name": "scores",
+        "modality_config": {"text": {"method": "forward", "method_output_name": "logits"}},
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "message"),
+    [
+        (PAIRS, {"default_prompt_name": "q"}, "default_prompt_name is 'q'; models of pairs have"),
+        (PAIRS, {"default_prompt_name": "x"}, "default_prompt_name is 'x'; the prompts are q"),
+        ("sentence_bert_config.json", {"transformer_task": "x"}, "transformer_task is 'x'; only"),
+        ("tokenizer_config.json", {"do_lower_case": False}, "do_lower_case makes texts lower case"),
+        ("modules.json", {"type": "sentence_transformers.models.CNN"}, "modules Transformer, CNN;"),
+        ("modules.json", {"type": "mine.CNN"}, "mine.CNN is code of the folder's own"),
+    ],
+)
+def test_what_a_cross_encoder_states_is_ours_or_refused(tmp_path, caplog, name, changes, message):
+    folder = folder_of(tmp_path, "regression", 1)
+    for file, values in CROSS_ENCODER.items():
+        change(folder / file, **values)
+    module = {"idx": 0, "path": "", "type": "sentence_transformers.base.modules.Transformer"}
+    (folder / "modules.json").write_text(json.dumps([module]))
+    change(folder / "sentence_bert_config.json", do_lower_case=True)
+    assert weights.read(str(folder)).task()["activation"] == "sigmoid"
+    assert "unknown" not in caplog.text
+    if name == "modules.json":
+        (folder / name).write_text(json.dumps([module, {"idx": 1, "path": "1", **changes}]))
+    else:
+        change(folder / name, **changes)
+    with pytest.raises(InputError, match=message):
         weights.read(str(folder))
 
 

@@ -134,6 +134,13 @@ def test_what_transformers_computes_otherwise_is_not_written(tmp_path, model, ch
         weights.write(model, f"{tmp_path}/out", Format.HUGGINGFACE)
 
 
+def test_a_pooler_that_transformers_does_not_have_is_not_dropped(tmp_path):
+    config = BertConfig.named("gpt2-debug", vocab_size=len(TOKENS))
+    model = make_bundle(dataclasses.replace(config, pooler_act="tanh"), shape="choice", units=1)
+    with pytest.raises(InputError, match="GPT-2 does not support pooler_act 'tanh'"):
+        weights.write(model, f"{tmp_path}/out", Format.HUGGINGFACE)
+
+
 def edit(folder, change):
     """Changes the arrays of a Hugging Face folder."""
     path = Path(folder, "model.safetensors")
@@ -153,6 +160,10 @@ def edit(folder, change):
             r"position_embeddings\.weight has the shape \[9, 24\]; the configuration requires \[64, 24\]",
         ),
         (lambda a: a.update({"cls.predictions.decoder.weight": np.ones((53, 24), "f4")}), "tied"),
+        (
+            lambda a: a.update({"bert.embeddings.LayerNorm.gamma": np.ones(24, "f4")}),
+            r"has bert\.embeddings\.LayerNorm\.gamma and bert\.embeddings\.LayerNorm\.weight, which",
+        ),
     ],
 )  # fmt: skip
 def test_a_weight_that_does_not_fit_is_named(tmp_path, change, message):
