@@ -113,10 +113,12 @@ def read_examples(request: TaskRequest, settings: FineTuningSettings) -> TaskExa
     paths = _paths(request, task)
     if {"all", "train"} <= paths.keys():
         logging.warning("%s is not read: --train names the training data.", paths.pop("all"))
-    whole, by_column = paths.get("all") or paths.get("train"), False
-    if whole and len(paths) == 1 and task.source.named_columns:
-        parts_of_it = splits.in_column(Source(whole, encoding=request.encoding))
-        by_column, paths = bool(parts_of_it), dict.fromkeys(parts_of_it, whole) or paths
+    whole, by_column = paths.get("all") or paths.get("train"), list[str]()
+    if whole and task.source.named_columns:
+        others = {split: path for split, path in paths.items() if split not in ("all", "train")}
+        found = splits.in_column(Source(whole, encoding=request.encoding))
+        by_column = [split for split in found if split not in others]
+        paths = dict.fromkeys(by_column, whole) | others if by_column else paths
     # All tasks share the named columns, except those whose files have fixed ones.
     named = len(settings.tasks) == 1 or task.source.named_columns
     several = len(settings.tasks) > 1
@@ -124,7 +126,7 @@ def read_examples(request: TaskRequest, settings: FineTuningSettings) -> TaskExa
         split: dataclasses.replace(
             source_of(request, path, split if named else None),
             shared=several,
-            part=split if by_column else None,
+            part=split if split in by_column else None,
         )
         for split, path in paths.items()
     }

@@ -219,6 +219,6 @@ def _split_of(path: str, task: Task) -> str:
     for split, patterns in task.source.splits.items():
         for pattern in patterns:
             end = parts[-1 - pattern.count("/") :]  # a pattern may have a folder
-            if fnmatch.fnmatchcase("/".join(end), pattern):
+            if fnmatch.fnmatchcase("/".join(end).lower(), pattern.lower()):
                 return split
     return part or parts[-1].split(".")[0]

@@ -304,6 +304,16 @@ def test_a_column_with_the_split_of_each_row_is_followed(tmp_path, tokens, caplo
         assert found.sizes == {"train": 20, "dev": 10, "test": 10}
         assert {e.text_a for e in found.test[0].examples} == {f"a {i}" for i in range(2, 40, 4)}
     assert "a column has the split of each row: train (20), dev (10), test (10)" in caplog.text
+    (tmp_path / "other.csv").write_text(f"text,label\n{'b,1'}\n")
+    files = (("test", f"{tmp_path}/other.csv"),)
+    request = TaskRequest("classification", "x", f"{tmp_path}/data.csv", files=files)
+    found = task_data.load(request, FineTuningSettings((request,), "none"), tokens)
+    assert found.sizes == {"train": 20, "dev": 10, "test": 1}
+    for value in ("", "tset"):
+        (tmp_path / "data.csv").write_text(f"text,label,split\n{table}a,1,{value}\n")
+        message = f"line 42: the column of splits has {value!r}, other rows train and dev and test;"
+        with pytest.raises(InputError, match=message):
+            task_data.load(request, FineTuningSettings((request,), "none"), tokens)
 
 
 def test_slots_and_intents_in_three_files(tmp_path, tokens):

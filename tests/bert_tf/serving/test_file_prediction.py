@@ -27,6 +27,7 @@ from tests.bert_tf import exported
         ("mnli", "dev_matched.tsv", "dev_matched"),
         ("classification", "reviews.tsv", "reviews"),
         ("classification", "validation.csv.gz", "dev"),
+        ("classification", "Dev.CSV", "dev"),
     ],
 )
 def test_files_have_the_splits_of_their_names(kind, name, split):
