@@ -1,6 +1,7 @@
 """Reads multiple choice: tables and JSON with columns by name, and .csv like those of ARC."""
 
 import dataclasses
+import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Literal
@@ -15,6 +16,8 @@ from pipelines.labelled.table_rows import TableRow
 
 LabelForm = Literal["", "numbers from 0", "numbers from 1", "letters", "texts of choices"]
 _MAX_SHOWN = 60  # characters of a value, in messages
+_HEAD = 1000  # rows that decide whether a file has keys
+_KEYS = 0.9  # fraction of rows that end like a key
 _KEY = re.compile(r"[A-Za-z]|[0-9]{1,18}")
 # Usual names of labels, besides those of other tasks.
 _ANSWERS = (
@@ -32,14 +35,22 @@ _USUAL_NAMES = frozenset(("question", "context", "answer", "choices", "label")) 
 
 
 def is_keyed(path: str, encoding: str = UTF8) -> bool:
-    """Returns whether a .csv file has no header, but a key at the end of its first row."""
-    cells = delimited.first_row(path, encoding)
-    if _USUAL_NAMES.intersection(map(str.lower, map(str.strip, cells))):
+    """Returns whether a .csv file has no header, but a key at the end of its rows.
+
+    Those of the first row, and of most other rows, name a choice; almost none is a text.
+    """
+    rows = list(itertools.islice(delimited.csv_rows(path, encoding), _HEAD))
+    first = [cell.strip().lower() for _, cells in rows[:1] for cell in cells]
+    if len(first) < 4 or not _USUAL_NAMES.isdisjoint(first):
         return False
-    return len(cells) > 3 and key_index(cells[-1].strip(), len(cells) - 2) is not None
+    named = [key_index(cells[-1].strip(), len(cells) - 2) is not None for _, cells in rows]
+    like = sum(_KEY.fullmatch(cells[-1].strip()) is not None for _, cells in rows)
+    return named[0] and 2 * sum(named) > len(rows) and like >= _KEYS * len(rows)
 
 
-def read_keyed(path: str, skipped: list[str], encoding: str = UTF8) -> list[ChoiceExample]:
+def read_keyed(
+    path: str, skipped: list[str], encoding: str = UTF8, labelled: bool = True
+) -> list[ChoiceExample]:
     """Reads a .csv file without a header: question, choices, and the key of the right choice.
 
     Questions may have different numbers of choices, with or without empty cells for missing ones.
@@ -49,6 +60,7 @@ def read_keyed(path: str, skipped: list[str], encoding: str = UTF8) -> list[Choi
       skipped: receives a message for each row whose key names no choice (in ARC, some choices are
         missing).
       encoding: the encoding of the file.
+      labelled: whether to leave such rows out; otherwise they have no label.
 
     Raises:
       InputError: a row has too few columns, or keys count from 0.
@@ -71,7 +83,7 @@ def read_keyed(path: str, skipped: list[str], encoding: str = UTF8) -> list[Choi
                 f"1. Where they count from 0: --columns=context=1,choices={numbers},"
                 f"label={len(given) + 2}."
             )
-        if label is None:
+        if label is None and labelled:
             skipped.append(f"{place}: the key {key!r} names none of the choices")
             continue
         found.append(ChoiceExample(str(index), place, question, choices, label))

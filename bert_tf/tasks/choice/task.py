@@ -306,7 +306,7 @@ def _read(source: Source, split: str, labelled: bool, skipped: list[str]) -> lis
             "no header; context = column 1, label = the last column, a letter or a "
             "number from 1, choices = those between"
         )
-        return multiple_choice.read_keyed(source.path, skipped, source.encoding)
+        return multiple_choice.read_keyed(source.path, skipped, source.encoding, labelled)
     return list(multiple_choice.read_choices(source, labelled))
 
 
