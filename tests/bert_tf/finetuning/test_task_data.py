@@ -146,6 +146,12 @@ def test_tasks_of_other_programs_are_known_by_their_names():
         ("classification", "text\tlabel\na b\tyes\nc d\tno", "text\ne", "no column for label"),
         ("classification", "text\tlabel\na b\tyes\nc d\tno", "text\tlabel\ne\t-1", "'-1' does not"),
         ("regression", "text\tlabel\na b\t1\nc d\t2", "text\tlabel\ne\t?", "'\\?' is not a number"),
+        (
+            "regression",
+            "text\tlabel\na b\t1\nc d\t2",
+            "text\tlabel\ne\t1_0",
+            "'1_0' is not a number",
+        ),
         ("tagging", "words\ttags\na b\tO X", "words\ttags\na\tX", None),
         ("tagging", "words\ttags\na b\tO X", "words\na", "no column for tags"),
     ],
