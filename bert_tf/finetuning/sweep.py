@@ -206,7 +206,8 @@ def _keep(setup: Setup, chosen: RunResult, run: Run) -> dict[str, Any]:
     predictors = run.predictors_of(found)
     for item, predictor in zip(setup.data, predictors, strict=True):
         place = setup.output if len(setup.data) == 1 else f"{setup.output}/{item.task.name}"
-        written.append(task_report.write_task(item, predictor, place))
+        tune = not setup.settings.fold  # cross-validation chooses nothing on what it scores
+        written.append(task_report.write_task(item, predictor, place, tune))
     names = ", ".join(item.task.name for item in setup.data)
     task_report.draw_curves(
         f"{setup.output}/curves.png",

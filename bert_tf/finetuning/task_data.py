@@ -113,10 +113,12 @@ def read_examples(request: TaskRequest, settings: FineTuningSettings) -> TaskExa
     paths = _paths(request, task)
     if {"all", "train"} <= paths.keys():
         logging.warning("%s is not read: --train names the training data.", paths.pop("all"))
-    whole, by_column = paths.get("all") or paths.get("train"), False
-    if whole and len(paths) == 1 and task.source.named_columns:
-        parts_of_it = splits.in_column(Source(whole, encoding=request.encoding))
-        by_column, paths = bool(parts_of_it), dict.fromkeys(parts_of_it, whole) or paths
+    whole, by_column = paths.get("all") or paths.get("train"), list[str]()
+    if whole and task.source.named_columns:
+        others = {split: path for split, path in paths.items() if split not in ("all", "train")}
+        found = splits.in_column(Source(whole, encoding=request.encoding))
+        by_column = [split for split in found if split not in others]
+        paths = dict.fromkeys(by_column, whole) | others if by_column else paths
     # All tasks share the named columns, except those whose files have fixed ones.
     named = len(settings.tasks) == 1 or task.source.named_columns
     several = len(settings.tasks) > 1
@@ -124,10 +126,11 @@ def read_examples(request: TaskRequest, settings: FineTuningSettings) -> TaskExa
         split: dataclasses.replace(
             source_of(request, path, split if named else None),
             shared=several,
-            part=split if by_column else None,
+            part=split if split in by_column else None,
         )
         for split, path in paths.items()
     }
+    task = _with_label_form(task, sources)
     notes: dict[str, int] = {}
     parts = {
         split: read(task, source, split, notes, labelled=True)
@@ -164,6 +167,23 @@ def source_of(request: TaskRequest, path: str, split: str | None) -> Source:
         request.encoding,
         label_names=request.label_names or _in_order(request.label_map),
     )
+
+
+def _with_label_form(task: Task, sources: dict[str, Source]) -> Task:
+    """The task with the form of the labels of its files, if there are several forms.
+
+    The training data decides; where it fits several forms, dev and test data do.
+    """
+    if not task.source.label_forms:
+        return task
+    forms: Sequence[str] = ()
+    for split in sorted(sources, key=lambda split: (split != "train", _is_test(split))):
+        try:
+            forms = task.source.label_forms(sources[split], forms)
+        except InputError:
+            if not _is_test(split):  # which may have no labels
+                raise
+    return dataclasses.replace(task, label_form=next(iter(forms), ""))
 
 
 def _in_order(label_map: Sequence[tuple[str, str]]) -> tuple[str, ...]:
@@ -277,7 +297,7 @@ def read(
         raise InputError(f"--columns: the files of {task.kind} have columns of their own.")
     skipped: list[str] = []
     names = source.label_names or _in_order(task.label_map)
-    source = dataclasses.replace(source, label_names=names)
+    source = dataclasses.replace(source, label_names=names, label_form=task.label_form)
     examples = task.source.read(source, split, labelled, skipped)
     if not examples:
         raise InputError(f"{source.path}: has no examples.")

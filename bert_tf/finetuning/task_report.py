@@ -22,7 +22,7 @@ _SEARCHED = ("learning_rate", "batch_size", "epochs", "layer_decay")
 
 
 def write_task(
-    data: TaskData, predictor: LogitsFunction, folder: str
+    data: TaskData, predictor: LogitsFunction, folder: str, tune: bool
 ) -> tuple[Task, dict[str, Any]]:
     """Writes the prediction files, mistakes.txt and picture.png of a task.
 
@@ -30,6 +30,7 @@ def write_task(
       data: the task and its dev and test data.
       predictor: computes logits with the weights to keep.
       folder: where to write.
+      tune: whether thresholds are tuned on dev data.
 
     Returns:
       The task, with what was tuned on dev data, and its part of the report: `test_metrics`,
@@ -47,7 +48,7 @@ def write_task(
     for index, split in enumerate((*data.dev, *data.test)):
         predictions = task.predict(split.examples, split.features, predictor(split.features))
         if index == 0 and data.dev:
-            task = task.tune(split.examples, predictions)
+            task = task.tune(split.examples, predictions) if tune else task
             report["labels"] = task.by_label(split.examples, predictions)
             report["warnings"] = _write_dev(task, split, predictions, folder)
         if split in data.test and split.labelled:

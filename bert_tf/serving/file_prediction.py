@@ -2,8 +2,9 @@
 
 import dataclasses
 import fnmatch
+import os
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, NotRequired, TypedDict
 
 import tensorflow as tf
 from absl import logging
@@ -27,6 +28,11 @@ from pipelines.labelled.source import Source
 _MANIFEST = "manifest.json"
 _MADE_BY = "bert_tf.predict"
 _Predict = Callable[[Sequence[Any]], list[Any]]
+
+
+class _Manifest(TypedDict):
+    made_by: str
+    inputs: NotRequired[dict[str, str]]  # paths by split
 
 
 def predict_file(
@@ -61,7 +67,7 @@ def predict_file(
 
     Raises:
       InputError: the model does not have the task, the file is bad, or the output folder holds
-        something other than predictions.
+        something other than predictions, or those of another file of this name.
     """
     if output:
         _check_output(output, source.path)
@@ -72,11 +78,13 @@ def predict_file(
         _check_output(output, source.path)
     reading = _reading(task, kind)
     split = _split_of(source.path, reading)
+    _inputs(output, split, source.path)
     examples = read(task, source, kind, labelled)
     predictions = predict(examples)
     texts = reading.files(examples, predictions, split)
     with locks.held(output):
-        json_files.write(f"{output}/{_MANIFEST}", {"made_by": _MADE_BY})
+        inputs = _inputs(output, split, source.path)
+        json_files.write(f"{output}/{_MANIFEST}", {"made_by": _MADE_BY, "inputs": inputs})
         for name, text in texts.items():
             files.write_text(f"{output}/{name}", text)
     metrics = reading.metrics(examples, predictions) if labelled else {}
@@ -129,6 +137,23 @@ def _check_output(output: str, source: str) -> None:
     exists = files.gfile.exists(path)
     if not exists or json_files.read(path, dict[str, Any]).get("made_by") != _MADE_BY:
         outputs.check_folder(output, "predictions", (), (), [source])
+
+
+def _inputs(output: str, split: str, path: str) -> dict[str, str]:
+    """The files by split whose predictions a folder has, with another file.
+
+    Raises:
+      InputError: the predictions of its split are of another file.
+    """
+    manifest, path = f"{output}/{_MANIFEST}", files.absolute(path)
+    exists = files.gfile.exists(manifest)
+    known = json_files.read(manifest, _Manifest).get("inputs", {}) if exists else {}
+    if known.get(split, path) != path:
+        raise InputError(
+            f"{output}: has predictions of {known[split]} under the name {split}; name another "
+            f"folder with --output for those of {path}."
+        )
+    return known | {split: path}
 
 
 def read(
@@ -219,6 +244,6 @@ def _split_of(path: str, task: Task) -> str:
     for split, patterns in task.source.splits.items():
         for pattern in patterns:
             end = parts[-1 - pattern.count("/") :]  # a pattern may have a folder
-            if fnmatch.fnmatchcase("/".join(end), pattern):
+            if fnmatch.fnmatchcase("/".join(end).lower(), pattern.lower()):
                 return split
-    return part or parts[-1].split(".")[0]
+    return part or os.path.splitext(parts[-1])[0]

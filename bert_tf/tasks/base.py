@@ -67,11 +67,11 @@ class TaskFiles:
     Attributes:
       splits: patterns of file names by split; the first pattern that matches counts. Splits whose
         names begin with "dev" are scored, those with "test" predicted.
-      read: reads (source, split, labelled, skipped): the examples of a file. It appends a
-        line to `skipped` for each record that it had to skip.
+      read: (source, split, labelled, skipped) to examples; `skipped` gets a line for each left out.
       folder: the usual name of the folder within a collection, such as "MRPC".
       named_columns: whether the user may name columns.
       test_labelled: whether test files may have labels. Those that do are scored once, at the end.
+      label_forms: from (source, known) to forms of labels that fit a file; None: there is one.
     """
 
     splits: Mapping[str, tuple[str, ...]]
@@ -79,6 +79,7 @@ class TaskFiles:
     folder: str | None = None
     named_columns: bool = True
     test_labelled: bool = True
+    label_forms: Callable[[Source, Sequence[str]], Sequence[str]] | None = None
 
     @classmethod
     def of_user(
@@ -110,19 +111,17 @@ class Task(abc.ABC):
       name: name of the task, of its head and of its signature.
       max_seq_length: maximum number of tokens in a sequence, special tokens included.
       labels: names of the labels, in the order of their ids.
-      fixed_length: whether every batch is padded to `max_seq_length`, for devices that compile each
-        shape separately (TPUs), and not to its longest sequence.
+      fixed_length: whether batches are padded to `max_seq_length`: TPUs compile each shape anew.
       columns: names of columns by role, as the user named them for training.
       label_map: names of the labels that its files have.
+      label_form: one of `TaskFiles.label_forms`, from the training data; "": each file decides.
       head: which outputs of the encoder the head reads, and through which layers.
       shape: name of its `TaskShape`.
       per_token: whether the head has logits for every token.
       own_head: whether training makes a head with weights of its own.
       has_chain: whether its labels follow one another, so that the head may have a CRF.
-      described: further fields that a description of the task has. Their types are checked when
-        it is read.
-      unknown_elsewhere: values of those fields for models of other programs, where they differ
-        from the defaults.
+      described: further fields of its description; their types are checked when it is read.
+      unknown_elsewhere: values of those fields, not the defaults, for models of other programs.
       feature_fields: further fields that its features depend on.
     """
 
@@ -142,6 +141,7 @@ class Task(abc.ABC):
     fixed_length: bool = False
     columns: tuple[tuple[str, str], ...] = ()
     label_map: tuple[tuple[str, str], ...] = ()
+    label_form: str = ""
     head: HeadConfig = HeadConfig()
 
     @property

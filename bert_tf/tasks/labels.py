@@ -4,6 +4,7 @@ import abc
 import collections
 import dataclasses
 import re
+import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -133,7 +134,7 @@ def label_scores(
 
 
 def check_case(counts: Mapping[str, int], place: str, role: str) -> None:
-    """Checks that labels differ in more than their case; warns if they do not.
+    """Checks that labels differ in more than case or encoding; warns if they do not.
 
     Raises:
       InputError: one of few labels is rare next to its other form: a slip, whose examples would
@@ -142,20 +143,27 @@ def check_case(counts: Mapping[str, int], place: str, role: str) -> None:
     """
     usual: dict[str, str] = {}
     for label in sorted(counts, key=lambda label: -counts[label]):
-        usual.setdefault(label.casefold(), label)
-    forms = {label: usual[label.casefold()] for label in counts}
+        usual.setdefault(_folded(label), label)
+    forms = {label: usual[_folded(label)] for label in counts}
     pairs = [(other, label) for label, other in forms.items() if label != other]
     if not pairs:
         return
     shown = [f"{a!r} ({counts[a]:,}) and {b!r} ({counts[b]:,})" for a, b in pairs]
     message = (
-        f"{file_of(place)}: the {role.removesuffix('s')}s {listed(shown, 3)} differ only in case. "
+        f"{file_of(place)}: the {role.removesuffix('s')}s {listed(shown, 3)} differ only in case "
+        "or in how their characters are encoded. "
         "To make them one, name all labels: --label_map="
         f"{','.join(f'{label}={other}' for label, other in list(forms.items())[:_FEW_LABELS])}"
     )
     if len(counts) <= _FEW_LABELS and any(counts[b] < _RARE * counts[a] for a, b in pairs):
         raise InputError(f"{message} (the same name twice keeps a label).")
     logging.warning("%s", message)
+
+
+def _folded(label: str) -> str:
+    """A label without case, forms of characters (NFKC), and invisible characters."""
+    visible = (char for char in label if unicodedata.category(char) != "Cf")
+    return unicodedata.normalize("NFKC", "".join(visible)).casefold()
 
 
 def check_labels(counts: Mapping[str, int], place: str, role: str, named: bool = False) -> None:

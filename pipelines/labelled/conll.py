@@ -29,7 +29,8 @@ def read(source: Source, labelled: bool | None = True) -> Iterator[WordsExample]
     are named by number from 1, or by name.
 
     Raises:
-      InputError: a line has too few columns, or a column is unknown or ambiguous.
+      InputError: a line has too few columns, or others than the first word if none is named; or a
+        column is unknown or ambiguous.
     """
     path, encoding = source.path, source.encoding
     head = list(itertools.islice(_lines(path, encoding), _HEAD))
@@ -56,6 +57,13 @@ def _sentences(
                 tags.clear()
             document += cells is not None
         elif number > places.header:
+            if places.width and len(cells) != places.width:
+                raise InputError(
+                    f"{path}: line {number}: has {counted(len(cells), 'column')}, but the first "
+                    f"word has {places.width}; write one word per line, and its tag after it, or "
+                    "name the columns: --columns=words=1,tags=2. Texts are read from a .csv or "
+                    ".jsonl with a column text."
+                )
             first = first if words else number
             words.append(_cell(cells, places.words, f"{path}: line {number}"))
             if labelled:

@@ -72,13 +72,6 @@ def from_cells(
     return _table_rows(itertools.chain(head, cells), source.path, columns, skipped, name)
 
 
-def first_row(path: str, encoding: str) -> list[str]:
-    """Returns the cells of the first non-blank line of a .csv file, or raises InputError."""
-    for _, cells in csv_rows(path, encoding):
-        return cells
-    raise InputError(f"{path}: has no rows.")
-
-
 def csv_rows(path: str, encoding: str) -> Iterator[tuple[str, list[str]]]:
     """Yields the place and the cells of each non-blank row of a .csv file."""
     for number, cells in _csv_cells(read_lines(path, encoding), path):
@@ -215,7 +208,8 @@ def _table_rows(
                 raise InputError(
                     f"{place}: has one column, {columns[0]!r}; name its columns, as in "
                     "--columns=text=NAME, if commas, tabs, semicolons or | separate them, or "
-                    "separate them with commas in a .csv, with tabs in a .tsv."
+                    "separate them with commas in a .csv, with tabs in a .tsv. If the first line "
+                    "is a text, give --no_header."
                 )
             # Several columns may have no name: these cannot be selected.
             repeated = collections.Counter(filter(None, columns)).most_common(1)

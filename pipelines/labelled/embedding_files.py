@@ -60,7 +60,7 @@ def _check_label(row: TableRow, value: str, pair: bool) -> None:
     if not pair:
         return
     try:
-        known = math.isfinite(float(value))
+        known = "_" not in value and math.isfinite(float(value))
     except ValueError:
         known = False
     if not known:

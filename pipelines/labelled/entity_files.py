@@ -336,7 +336,7 @@ def _corrected(
 def _tags(
     words: _Words, spans: Sequence[_Span], place: str, problems: dict[str, list[str]]
 ) -> list[str]:
-    """The tags of the words; spans that are not whole words of their own go to `problems`.
+    """The tags of the words; spans elsewhere than their text, or not whole words: `problems`.
 
     Raises:
       InputError: a span is not in the text.
@@ -344,7 +344,7 @@ def _tags(
     text, starts, ends = words
     tags = ["O"] * len(starts)
     for span in sorted(spans, key=lambda span: (span.start, -span.end)):
-        start, end, type_, _ = span
+        start, end, type_, stated = span
         if not 0 <= start < end <= len(text):
             raise InputError(
                 f"{place}: {type_} from {start} to {end} is not in the text, which has "
@@ -353,7 +353,10 @@ def _tags(
         first = int(np.searchsorted(ends, start, "right"))
         last = int(np.searchsorted(starts, end))
         shown = f"{place}: {type_} {shorten(text[start:end], 40)!r}"
-        if first >= last:
+        if stated is not None and stated.split() != text[start:end].split():
+            what = "are not where their text is and are left out"
+            problems.setdefault(what, []).append(f"{shown} is not {shorten(stated, 40)!r}")
+        elif first >= last:
             problems.setdefault("have no word and are left out", []).append(shown)
         elif any(tag != "O" for tag in tags[first:last]):
             what = "share words with another one and are left out"

@@ -19,7 +19,7 @@ _NUMBERED = re.compile(r"[0-9]+\b")
 _NO_GOLD, _NO_GOLD_NUMBER = "-", "-1"
 _NUMBERS_OF_NLI = frozenset("012")
 # Usual names of files with a label, a tab and its name per line.
-_BESIDE = ("mapping.txt", "label_map.txt", "label_map.tsv", "labels.txt")
+BESIDE = ("mapping.txt", "label_map.txt", "label_map.tsv", "labels.txt")
 _SEPARATOR = re.compile(r"\s*[,;|]\s*")
 _NUMBERS = re.compile(r"[0-9]+([,;| ]+[0-9]+)+")
 _BRACKETS = re.compile(r"\[.*\]|\{.*\}", re.DOTALL)
@@ -79,7 +79,7 @@ def _read_file(path: str, encoding: str) -> tuple[dict[str, str], tuple[str, ...
 
 def beside(path: str, encoding: str = UTF8) -> tuple[str, dict[str, str]] | None:
     """Returns the usual file of label names in the folder of a file, and its names by label."""
-    for name in _BESIDE:
+    for name in BESIDE:
         file = os.path.join(os.path.dirname(path), name)
         if not files.gfile.exists(file):
             continue

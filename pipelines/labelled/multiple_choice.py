@@ -1,9 +1,10 @@
 """Reads multiple choice: tables and JSON with columns by name, and .csv like those of ARC."""
 
 import dataclasses
+import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from pipelines.common.errors import InputError
 from pipelines.common.texts import UTF8, shorten
@@ -13,7 +14,10 @@ from pipelines.labelled.schema import ChoiceExample
 from pipelines.labelled.source import Source
 from pipelines.labelled.table_rows import TableRow
 
+LabelForm = Literal["", "numbers from 0", "numbers from 1", "letters", "texts of choices"]
 _MAX_SHOWN = 60  # characters of a value, in messages
+_HEAD = 1000  # rows that decide whether a file has keys
+_KEYS = 0.9  # fraction of rows that end like a key
 _KEY = re.compile(r"[A-Za-z]|[0-9]{1,18}")
 # Usual names of labels, besides those of other tasks.
 _ANSWERS = (
@@ -31,14 +35,22 @@ _USUAL_NAMES = frozenset(("question", "context", "answer", "choices", "label")) 
 
 
 def is_keyed(path: str, encoding: str = UTF8) -> bool:
-    """Returns whether a .csv file has no header, but a key at the end of its first row."""
-    cells = delimited.first_row(path, encoding)
-    if _USUAL_NAMES.intersection(map(str.lower, map(str.strip, cells))):
+    """Returns whether a .csv file has no header, but a key at the end of its rows.
+
+    Those of the first row, and of most other rows, name a choice; almost none is a text.
+    """
+    rows = list(itertools.islice(delimited.csv_rows(path, encoding), _HEAD))
+    first = [cell.strip().lower() for _, cells in rows[:1] for cell in cells]
+    if len(first) < 4 or not _USUAL_NAMES.isdisjoint(first):
         return False
-    return len(cells) > 3 and key_index(cells[-1].strip(), len(cells) - 2) is not None
+    named = [key_index(cells[-1].strip(), len(cells) - 2) is not None for _, cells in rows]
+    like = sum(_KEY.fullmatch(cells[-1].strip()) is not None for _, cells in rows)
+    return named[0] and 2 * sum(named) > len(rows) and like >= _KEYS * len(rows)
 
 
-def read_keyed(path: str, skipped: list[str], encoding: str = UTF8) -> list[ChoiceExample]:
+def read_keyed(
+    path: str, skipped: list[str], encoding: str = UTF8, labelled: bool = True
+) -> list[ChoiceExample]:
     """Reads a .csv file without a header: question, choices, and the key of the right choice.
 
     Questions may have different numbers of choices, with or without empty cells for missing ones.
@@ -48,6 +60,7 @@ def read_keyed(path: str, skipped: list[str], encoding: str = UTF8) -> list[Choi
       skipped: receives a message for each row whose key names no choice (in ARC, some choices are
         missing).
       encoding: the encoding of the file.
+      labelled: whether to leave such rows out; otherwise they have no label.
 
     Raises:
       InputError: a row has too few columns, or keys count from 0.
@@ -70,7 +83,7 @@ def read_keyed(path: str, skipped: list[str], encoding: str = UTF8) -> list[Choi
                 f"1. Where they count from 0: --columns=context=1,choices={numbers},"
                 f"label={len(given) + 2}."
             )
-        if label is None:
+        if label is None and labelled:
             skipped.append(f"{place}: the key {key!r} names none of the choices")
             continue
         found.append(ChoiceExample(str(index), place, question, choices, label))
@@ -94,10 +107,32 @@ def read_choices(source: Source, labelled: bool) -> Iterator[ChoiceExample]:
 
     Raises:
       InputError: a column is missing; a choice is not a text, or is empty while a later one is not;
-        or labels do not name choices in one way.
+        or labels do not name choices in one way (`label_forms`).
     """
-    forms = list(_FORMS)
-    found: list[tuple[ChoiceExample, str]] = []
+    found = list(_with_labels(source, labelled))
+    if labelled:
+        forms = _fitting(found, [source.label_form] if source.label_form else [])
+        if forms:
+            source.log_once(f"the labels are {forms[0]}.", "labels")
+    for example, label in found:
+        if labelled and example.label is None:
+            right = _FORMS[forms[0]](label, example.choices)
+            example = dataclasses.replace(example, label=right)
+        yield example
+
+
+def label_forms(source: Source, known: Sequence[str]) -> Sequence[str]:
+    """Returns the forms that the labels of a file may have: some of those known, if there are any.
+
+    Raises:
+      InputError: no form fits all labels, or some are numbers or letters of one choice, and the
+        texts of another.
+    """
+    return _fitting(list(_with_labels(source, labelled=True)), known)
+
+
+def _with_labels(source: Source, labelled: bool) -> Iterator[tuple[ChoiceExample, str]]:
+    """Yields examples with what the file has as their label, which may need its form."""
     for index, row in enumerate(_single_questions(tables.read_rows(source))):
         if not index:
             roles = _choice_columns(row, source, labelled)
@@ -114,16 +149,7 @@ def read_choices(source: Source, labelled: bool) -> Iterator[ChoiceExample]:
         names = f"{roles['choices'].removesuffix('.text')}.label"
         if roles["choices"].endswith(".text") and row.has(names) and label in row.texts(names):
             example = dataclasses.replace(example, label=row.texts(names).index(label))
-        elif labelled:
-            forms = _narrowed(forms, label, example)
-        found.append((example, label))
-    if labelled and any(example.label is None for example, _ in found):
-        source.log_once(f"the labels are {forms[0]}.", "labels")
-    for example, label in found:
-        if labelled and example.label is None:
-            right = _FORMS[forms[0]](label, example.choices)
-            example = dataclasses.replace(example, label=right)
-        yield example
+        yield example, label
 
 
 def _number(first: int) -> Callable[[str, Sequence[str]], int | None]:
@@ -136,27 +162,37 @@ def _number(first: int) -> Callable[[str, Sequence[str]], int | None]:
     return index
 
 
+_TEXTS = "texts of choices"
 # What labels may be: their index among the choices, or None. The first that fits all rows counts.
 _FORMS: dict[str, Callable[[str, Sequence[str]], int | None]] = {
     "numbers from 0": _number(0),
     "numbers from 1": _number(1),
     "letters": lambda label, choices: None if label.isdigit() else key_index(label, len(choices)),
-    "texts of choices": lambda label, choices: (
-        choices.index(label) if choices.count(label) == 1 else None
-    ),
+    _TEXTS: lambda label, choices: choices.index(label) if choices.count(label) == 1 else None,
 }
 
 
-def _narrowed(forms: Sequence[str], label: str, example: ChoiceExample) -> list[str]:
-    """Returns the forms of labels that fit an example as well; raises InputError if none does."""
-    left = [form for form in forms if _FORMS[form](label, example.choices) is not None]
-    if not left:
-        others = "" if len(forms) == len(_FORMS) else f", but those before are {' or '.join(forms)}"
-        raise InputError(
-            f"{example.place}: the label {label!r} names none of {len(example.choices)} choices"
-            f"{others}; write numbers from 0, letters from A, or the texts of the choices for all."
-        )
-    return left
+def _fitting(found: Sequence[tuple[ChoiceExample, str]], known: Sequence[str]) -> Sequence[str]:
+    """The forms of `label_forms`; those known if no example needs one."""
+    forms, unread = known or list(_FORMS), [pair for pair in found if pair[0].label is None]
+    for example, label in unread:
+        left = [form for form in forms if _FORMS[form](label, example.choices) is not None]
+        if not left:
+            others = "" if len(forms) == len(_FORMS) else f", but others are {' or '.join(forms)}"
+            raise InputError(
+                f"{example.place}: the label {label!r} names none of {len(example.choices)} "
+                f"choices{others}; write numbers from 0, letters from A, or the texts of the "
+                "choices for all."
+            )
+        forms = left
+    for example, label in unread if _TEXTS in forms else ():
+        first, text = (_FORMS[form](label, example.choices) for form in (forms[0], _TEXTS))
+        if first != text:
+            raise InputError(
+                f"{example.place}: the label {label!r} names a choice as one of {forms[0]}, and "
+                f"another as one of {_TEXTS}; write letters from A, or other texts."
+            )
+    return forms if unread else known
 
 
 def _single_questions(rows: Iterable[TableRow]) -> Iterator[TableRow]:

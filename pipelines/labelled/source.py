@@ -40,6 +40,7 @@ class Source:
       usual: names to look for first if the user chose none.
       part: the split whose rows are read, if a column names the split of each.
       label_names: names of labels that are places in vectors of 0 and 1.
+      label_form: how labels are written in the training data; "": the file decides.
       shared: whether some of the roles are for other files.
       has_quotes: whether the cells of a .tsv may be in quotes.
 
@@ -54,9 +55,12 @@ class Source:
     usual: Mapping[str, str] = dataclasses.field(default_factory=dict, kw_only=True)
     part: str | None = dataclasses.field(default=None, kw_only=True)
     label_names: Sequence[str] = dataclasses.field(default=(), kw_only=True)
+    label_form: str = dataclasses.field(default="", kw_only=True)
     shared: bool = dataclasses.field(default=False, kw_only=True)
     has_quotes: bool = dataclasses.field(default=True, kw_only=True)
-    _logged: set[str] = dataclasses.field(default_factory=set, init=False, compare=False)
+    _logged: set[str] = dataclasses.field(
+        default_factory=set, kw_only=True, repr=False, compare=False
+    )
 
     def __post_init__(self) -> None:
         unknown = sorted(self.chosen.keys() - set(ROLES))

@@ -2,6 +2,7 @@
 
 import fnmatch
 import functools
+import itertools
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 
@@ -9,13 +10,14 @@ from absl import logging
 
 from pipelines.common import compressed, files, hub
 from pipelines.common.errors import InputError
-from pipelines.common.texts import UTF8, listed
-from pipelines.labelled import labelled_lines, table_rows, tables
+from pipelines.common.texts import UTF8, listed, shorten
+from pipelines.labelled import labelled_lines, labels, table_rows, tables
 from pipelines.labelled.columns import SPLITS
 from pipelines.labelled.source import Source
-from pipelines.labelled.text_lines import split_part
+from pipelines.labelled.text_lines import ending, split_part
 
 _MAX_SHOWN = 10  # other files, in messages
+_MAX_SHOWN_VALUE = 30  # characters of a value, in messages
 # Endings of the user's own files.
 _SHARDS = "-00000-of-*.parquet"  # of a repository of Hugging Face, in the folder data
 _SAVED = "data-00000-of-*.arrow"  # of its function `save_to_disk`
@@ -54,7 +56,9 @@ def find(
     named: Collection[str] = (),
     encoding: str = UTF8,
 ) -> dict[str, str]:
-    """Finds files by split; returns the paths of the splits that exist.
+    """Finds files by split, whatever their case; returns the paths of the splits that exist.
+
+    Tables that are not read are logged.
 
     Args:
       data: a folder; or one file, which becomes the split "all" unless it has lists or sheets with
@@ -103,21 +107,44 @@ def find(
             f"{listed(there, _MAX_SHOWN) or 'nothing'}. Name the files with --train, "
             "--dev and --test, or one with --data."
         )
+    known = {file for path in found.values() for file in tables.files_of(path)}
+    rest = [
+        name
+        for name in names_in(data)
+        if ending(name) in (".tsv", *tables.ENDINGS)
+        and not (name in labels.BESIDE or f"{data}/{name}" in known)
+    ]
+    if rest and not named:
+        logging.info("%s: not read: %s", data, listed(rest, _MAX_SHOWN))
     return found
 
 
 def in_column(source: Source) -> list[str]:
-    """Returns the splits of the rows of a file, if a column names one for each; else none."""
+    """Returns the splits of the rows of a file, if a column names train and others; else none.
+
+    Raises:
+      InputError: the column names no split in some rows.
+    """
     counts: Counter[str] = Counter()
+    unknown = ""
     try:
         for row in tables.read_rows(source):
-            if (split := table_rows.split_of(row)) is None:
+            if (column := table_rows.split_column(row)) is None and not (counts or unknown):
                 return []
-            counts[split] += 1
+            if (split := table_rows.split_of(row)) is not None:
+                counts[split] += 1
+            elif not unknown:
+                value = shorten(row.values.get(column or "", ""), _MAX_SHOWN_VALUE)
+                unknown = f"{row.place}: the column of splits has {value!r}"
     except InputError:  # which is reported when it is read as the user says
         return []
     if "train" not in counts or len(counts) == 1:
         return []
+    if unknown:
+        raise InputError(
+            f"{unknown}, other rows {' and '.join(counts)}; write train, dev or test in each row, "
+            "or give the column another name."
+        )
     shown = ", ".join(f"{split} ({count:,})" for split, count in counts.items())
     logging.info("%s: a column has the split of each row: %s.", source.path, shown)
     return list(counts)
@@ -151,11 +178,12 @@ def _matches(
     whole: list[str] = []
     for pattern in patterns:
         inner, _, name = f"{folder}/{pattern}".rpartition("/")
-        there = names_in(inner)
-        matches = fnmatch.filter(there, name) or [
-            path for end in compressed.ENDINGS for path in fnmatch.filter(there, name + end)
-        ]
-        matches = [f"{inner}/{path}" for path in matches]
+        there = [(other.lower(), f"{inner}/{other}") for other in names_in(inner)]
+        plain, *packed = (
+            [path for lower, path in there if fnmatch.fnmatchcase(lower, name.lower() + end)]
+            for end in ("", *compressed.ENDINGS)
+        )
+        matches = plain or list(itertools.chain(*packed))
         first = first or matches
         whole += matches if not any(mark in pattern for mark in "*?[") else []
     return sorted({*first, *whole})

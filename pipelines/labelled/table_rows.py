@@ -12,7 +12,7 @@ _MAX_FIELDS = 5  # in messages
 # Columns with the split of each row, and its other names.
 _SPLIT_COLUMNS = ("split", "set", "partition", "subset", "fold")
 _SPLITS = {name: split for split, names in SPLITS.items() for name in names}
-_SPLITS |= {"training": "train", "development": "dev", "testing": "test"}
+_SPLITS |= {"training": "train", "development": "dev", "eval": "dev", "testing": "test"}
 
 
 class TableRow(NamedTuple):
@@ -84,9 +84,14 @@ class TableRow(NamedTuple):
         return tuple(_as_text(item, self.place, f"an item of {column}") for item in value)
 
 
+def split_column(row: TableRow) -> str | None:
+    """Returns the column of a row that may name its split, or None."""
+    return next((name for name in row.values if name.lower() in _SPLIT_COLUMNS), None)
+
+
 def split_of(row: TableRow) -> str | None:
     """Returns the split that a column of a row names, or None."""
-    column = next((name for name in row.values if name.lower() in _SPLIT_COLUMNS), None)
+    column = split_column(row)
     return _SPLITS.get(str(row.values[column]).strip().lower()) if column else None
 
 

@@ -55,7 +55,7 @@ def read_multilabel(source: Source, labelled: bool | None) -> Iterator[MultiLabe
 
     They are a list in JSON Lines, one cell of a table ("joy, love"), columns of 0 and 1 that are
     named like the labels, or vectors of 0 and 1 for `label_names`. One of | ; and commas separates
-    the labels of all cells.
+    the labels of all cells: `label_form`, or the first that the file has.
 
     Raises:
       InputError: a column is missing, or a row is damaged.
@@ -76,13 +76,21 @@ def read_multilabel(source: Source, labelled: bool | None) -> Iterator[MultiLabe
             found = source.check(row, roles)
             every = None
             if column and not indicators:
-                separator = _separator(rows, column)
+                separator = source.label_form or _separator(rows, column)
                 lists = [_listed(each, column, separator) for each in rows]
                 every = _named_vectors(rows, column, lists, source)
         labels = every[index] if every else None
         if indicators:
             labels = tuple(name for name in indicators if _is_one(row, name))
         yield MultiLabelExample(source.key(row, index), row.place, *texts_of(row, found), labels)
+
+
+def label_separators(source: Source, known: Sequence[str]) -> Sequence[str]:
+    """Returns what separates the labels in the cells of a file, if it is not known."""
+    rows = [] if known else list(tables.read_rows(source))
+    column = source.find("labels", rows[0]) if rows else None
+    separator = _separator(rows, column) if column and "+" not in column else None
+    return [separator] if separator else known
 
 
 def text_roles(source: Source, row: TableRow, pair: bool) -> dict[str, str | None]:

@@ -39,6 +39,7 @@ class WordColumns(NamedTuple):
     tags: int  # index of the tag's cell; -1: the last one
     header: int  # number of the line with the names of the columns; 0: there is none
     has_tags: bool  # whether the first word has a tag
+    width: int  # number of cells of each line; 0: not checked
     description: str  # how the file is read, with its first sentence
 
 
@@ -52,7 +53,7 @@ def find(source: Source, lines: Sequence[Line], labelled: bool | None, conllu: b
       conllu: whether the columns are those of CoNLL-U.
 
     Raises:
-      InputError: a chosen column is unknown, or a column is ambiguous.
+      InputError: a chosen column is unknown, a column is ambiguous, or the lines may be texts.
     """
     lines = [(n, cells) for n, cells in lines if cells is None or cells[0] != DOCUMENT]
     number, first = next(((n, cells) for n, cells in lines if cells), (0, ()))
@@ -69,6 +70,14 @@ def find(source: Source, lines: Sequence[Line], labelled: bool | None, conllu: b
     }
     places |= {role: _place(role, column, names) for role, column in source.chosen.items()}
     asked = "tags" in places
+    width = len(rows[0]) if rows and not (places or conllu) else 0
+    # Sentences of words have blank lines between them.
+    may_be_texts = labelled is False and width > 1 and not names and None not in body[:-1]
+    if may_be_texts and _types(rows, -1) is None:
+        raise InputError(
+            f"{source.path}: its lines may be texts, or words in {width} columns. Write texts to a "
+            ".csv or .jsonl with a column text; of words, name the column: --columns=words=1."
+        )
     if labelled is False:
         places.setdefault("tags", -1)  # any, as tags are not read
     notes: dict[str, str] = {}
@@ -82,7 +91,7 @@ def find(source: Source, lines: Sequence[Line], labelled: bool | None, conllu: b
     has_tags = asked or bool(rows and len(rows[0]) > max(places["tags"], 1))
     shown = _ROLES if has_tags and labelled is not False else _ROLES[:1]
     description = _describe(body, {role: places[role] for role in shown}, names, notes)
-    return WordColumns(places["words"], places["tags"], header, has_tags, description)
+    return WordColumns(places["words"], places["tags"], header, has_tags, width, description)
 
 
 def of_table(source: Source, row: TableRow, labelled: bool | None) -> dict[str, str] | None:

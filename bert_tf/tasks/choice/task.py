@@ -48,10 +48,11 @@ class Choice(SequencesTask):
     """
 
     shape: ClassVar[str] = "choice"
-    described: ClassVar[tuple[str, ...]] = ("windows",)
+    described: ClassVar[tuple[str, ...]] = ("windows", "label_form")
     feature_fields: ClassVar[tuple[str, ...]] = ("windows",)
 
     windows: int = 1
+    label_form: multiple_choice.LabelForm = ""
 
     main_metric = "accuracy"
     segments = 2  # the context and a choice
@@ -166,7 +167,8 @@ class Choice(SequencesTask):
 
     def describe(self) -> dict[str, Any]:
         """As usual, without what is as usual."""
-        return {k: v for k, v in super().describe().items() if (k, v) != ("windows", 1)}
+        usual = (("windows", 1), ("label_form", ""))
+        return {k: v for k, v in super().describe().items() if (k, v) not in usual}
 
     def requests(self, examples: Examples) -> dict[str, Any]:
         """Contexts and choices; rows are filled up to the same number of choices."""
@@ -288,19 +290,29 @@ def _outputs(results: Sequence[tf.Tensor], state: Tensors) -> Tensors:
     return {"choice": best, "probabilities": tf.nn.softmax(logits), "logits": logits}
 
 
+def _is_keyed(source: Source) -> bool:
+    may_be = text_lines.ending(source.path) == ".csv" and not source.chosen and not source.header
+    return may_be and multiple_choice.is_keyed(source.path, source.encoding)
+
+
+def _label_forms(source: Source, known: Sequence[str]) -> Sequence[str]:
+    """The forms of labels that fit a file; keys have one of their own."""
+    return known if _is_keyed(source) else multiple_choice.label_forms(source, known)
+
+
 def _read(source: Source, split: str, labelled: bool, skipped: list[str]) -> list[Any]:
-    path, encoding = source.path, source.encoding
-    may_be_keyed = text_lines.ending(path) == ".csv" and not source.chosen and not source.header
-    if may_be_keyed and multiple_choice.is_keyed(path, encoding):
+    if _is_keyed(source):
         source.log_once(
             "no header; context = column 1, label = the last column, a letter or a "
             "number from 1, choices = those between"
         )
-        return multiple_choice.read_keyed(path, skipped, encoding)
+        return multiple_choice.read_keyed(source.path, skipped, source.encoding, labelled)
     return list(multiple_choice.read_choices(source, labelled))
 
 
 _FILES = dataclasses.replace(
-    TaskFiles.of_user(multiple_choice.read_choices, prefixes=("", "*")), read=_read
+    TaskFiles.of_user(multiple_choice.read_choices, prefixes=("", "*")),
+    read=_read,
+    label_forms=_label_forms,
 )
 TASKS = (Choice("swag", _FILES), Choice("choice", _FILES))

@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 import tensorflow as tf
@@ -50,10 +50,16 @@ class MultiLabel(LabelTask, TextTask):
 
     shape: ClassVar[str] = "multilabel"
     role: ClassVar[str] = "labels"
-    described: ClassVar[tuple[str, ...]] = (*TextTask.described, "thresholds", "metric")
+    described: ClassVar[tuple[str, ...]] = (
+        *TextTask.described,
+        "thresholds",
+        "metric",
+        "label_form",
+    )
 
     thresholds: tuple[float, ...] = ()
     metric: str = ""
+    label_form: Literal["", "|", ";", ","] = ""
 
     @property
     def main_metric(self) -> str:
@@ -242,4 +248,7 @@ def _best_threshold(truth: np.ndarray, probabilities: np.ndarray) -> float:
     return float((sorted_[last] + below) / 2)
 
 
-TASKS = (MultiLabel("multilabel", TaskFiles.of_user(user_files.read_multilabel)),)
+_FILES = dataclasses.replace(
+    TaskFiles.of_user(user_files.read_multilabel), label_forms=user_files.label_separators
+)
+TASKS = (MultiLabel("multilabel", _FILES),)

@@ -213,7 +213,7 @@ def _correlations(truth: np.ndarray, found: np.ndarray) -> tuple[float, float]:
 
 def _is_number(text: str) -> bool:
     try:
-        return bool(abs(float(text)) <= np.finfo(np.float32).max)
+        return "_" not in text and bool(abs(float(text)) <= np.finfo(np.float32).max)
     except ValueError:
         return False
 

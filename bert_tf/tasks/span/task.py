@@ -78,7 +78,9 @@ class SpanTask(ServedSpans):
         return dataclasses.replace(self, null_threshold=threshold)
 
     def problem(self, example: SpanExample) -> str | None:
-        """An empty text, or an answer that is not at its offset."""
+        """An empty text, an answer that is not at its offset, or none where each has one."""
+        if self.allow_null is False and example.answers == ():
+            return "the question has no answer; squad2 learns when there is none"
         answer = example.answers[0] if example.answers else None
         if answer and (
             answer.start < 0 or not example.context.startswith(answer.text, answer.start)

@@ -119,16 +119,15 @@ class Tagging(ServedTagging):
         rows = [np.array([-1, *(ids[tag] for tag in e.truth), -1]) for e in examples]
         wrong = [int((~valid[row[:-1], row[1:]]).sum()) for row in rows]
         inside = sum(tag != self.scheme.outside for e in examples for tag in e.truth)
-        if sum(wrong) > _MAX_WRONG * inside:
-            return False
+        follow = sum(wrong) <= _MAX_WRONG * inside
         if any(wrong):
             first = next(e for e, count in zip(examples, wrong, strict=True) if count)
             logging.warning(
                 "%s: the tags of %d of %d words in entities do not follow their scheme (the first "
-                "is here), such as an entity that begins with I-; predictions will.",
-                *(first.place, sum(wrong), inside),
+                "is here), such as an entity that begins with I-; predictions %s.",
+                *(first.place, sum(wrong), inside, "will" if follow else "need not, either"),
             )
-        return True
+        return follow
 
     def problem(self, example: WordsExample) -> str | None:
         """A sentence without words."""

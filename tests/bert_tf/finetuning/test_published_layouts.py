@@ -221,7 +221,7 @@ def test_labels_of_choices_have_one_form(tmp_path):
     rows = [{"context": text(), "choices": ["x", "y", "z"], "label": label} for label in ("A", "1")]
     path = write_rows(tmp_path / "train.jsonl", rows)
     found = error_of("choice", path)
-    assert "line 2: the label '1' names none of 3 choices, but those before are letters" in found
+    assert "line 2: the label '1' names none of 3 choices, but others are letters" in found
     path = write(tmp_path / "keys.csv", "Who?,x,y,z,2\nWhat?,x,y,z,0\n")
     found = error_of("choice", path)
     assert "line 2: the key '0' names no choice" in found

@@ -14,7 +14,7 @@ from bert_tf.finetuning.settings import FineTuningSettings, TaskRequest
 from bert_tf.serving import file_prediction
 from bert_tf.tasks.tagging.task import TagsPrediction
 from pipelines.common.errors import InputError
-from pipelines.labelled.schema import SpanExample, TextExample, WordsExample
+from pipelines.labelled.schema import SpanExample, TextExample, WordsExample, label_of
 from pipelines.labelled.source import Source
 from pipelines.tokenizers import registry
 
@@ -146,6 +146,12 @@ def test_tasks_of_other_programs_are_known_by_their_names():
         ("classification", "text\tlabel\na b\tyes\nc d\tno", "text\ne", "no column for label"),
         ("classification", "text\tlabel\na b\tyes\nc d\tno", "text\tlabel\ne\t-1", "'-1' does not"),
         ("regression", "text\tlabel\na b\t1\nc d\t2", "text\tlabel\ne\t?", "'\\?' is not a number"),
+        (
+            "regression",
+            "text\tlabel\na b\t1\nc d\t2",
+            "text\tlabel\ne\t1_0",
+            "'1_0' is not a number",
+        ),
         ("tagging", "words\ttags\na b\tO X", "words\ttags\na\tX", None),
         ("tagging", "words\ttags\na b\tO X", "words\na", "no column for tags"),
     ],
@@ -304,6 +310,16 @@ def test_a_column_with_the_split_of_each_row_is_followed(tmp_path, tokens, caplo
         assert found.sizes == {"train": 20, "dev": 10, "test": 10}
         assert {e.text_a for e in found.test[0].examples} == {f"a {i}" for i in range(2, 40, 4)}
     assert "a column has the split of each row: train (20), dev (10), test (10)" in caplog.text
+    (tmp_path / "other.csv").write_text(f"text,label\n{'b,1'}\n")
+    files = (("test", f"{tmp_path}/other.csv"),)
+    request = TaskRequest("classification", "x", f"{tmp_path}/data.csv", files=files)
+    found = task_data.load(request, FineTuningSettings((request,), "none"), tokens)
+    assert found.sizes == {"train": 20, "dev": 10, "test": 1}
+    for value in ("", "tset"):
+        (tmp_path / "data.csv").write_text(f"text,label,split\n{table}a,1,{value}\n")
+        message = f"line 42: the column of splits has {value!r}, other rows train and dev and test;"
+        with pytest.raises(InputError, match=message):
+            task_data.load(request, FineTuningSettings((request,), "none"), tokens)
 
 
 def test_slots_and_intents_in_three_files(tmp_path, tokens):
@@ -326,3 +342,38 @@ def test_slots_and_intents_in_three_files(tmp_path, tokens):
     request = TaskRequest("ner", "ner", files=(("train", str(tmp_path)),))
     with pytest.raises(InputError, match=r"is a folder; name a file with --train, or the folder"):
         task_data.load(request, settings, tokens)
+
+
+@pytest.mark.parametrize(
+    ("kind", "train", "dev", "labels", "form"),
+    [
+        ("choice", "1234", "123", [0, 1, 2], "numbers from 1"),
+        ("choice", "123", "1234", [0, 1, 2, 3], "numbers from 1"),
+        ("choice", "0123", "123", [1, 2, 3], "numbers from 0"),
+        ("choice", "BA", "AB", [0, 1], "letters"),
+        ("multilabel", ["Health, Art;Sport"], ["Health, Art"], [("Health, Art",)], ";"),
+        ("multilabel", ["Art", "Sport"], ["Art|Health, Art"], [("Art", "Health, Art")], "|"),
+    ],
+)
+def test_labels_have_one_form_in_all_files(tmp_path, tokens, kind, train, dev, labels, form):
+    name = {"choice": "label", "multilabel": "labels"}[kind]
+    for split, cells in (("train", train), ("dev", dev)):
+        rows = "".join(f"the layer\ta\tb\tc\td\t{cell}\n" for cell in cells)
+        (tmp_path / f"{split}.tsv").write_text(f"context\tA\tB\tC\tD\t{name}\n{rows}")
+    columns = (("text", "context"),) if kind == "multilabel" else ()
+    request = TaskRequest(kind, kind, str(tmp_path), columns=columns)
+    found = task_data.load(request, FineTuningSettings((request,), "none"), tokens)
+    assert [label_of(example) for example in found.dev[0].examples] == labels
+    task = tasks.load(json.loads(json.dumps(found.task.describe())))
+    assert task.label_form == form
+    read = file_prediction.read(task, Source(f"{tmp_path}/dev.tsv"), labelled=True)
+    assert [label_of(example) for example in read] == labels
+    if train == "1234":
+        (tmp_path / "dev.tsv").write_text("context\tA\tB\tlabel\nthe layer\ta\tb\t0\n")
+        message = "line 2: the label '0' names none of 2 choices, but others are numbers from 1"
+        for labelled in (
+            lambda: file_prediction.read(task, Source(f"{tmp_path}/dev.tsv"), labelled=True),
+            lambda: task_data.load(request, FineTuningSettings((request,), "none"), tokens),
+        ):
+            with pytest.raises(InputError, match=message):
+                labelled()

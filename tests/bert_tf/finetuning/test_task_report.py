@@ -1,8 +1,11 @@
 """What fine-tuning prints of its report."""
 
+import numpy as np
 import pytest
 
-from bert_tf.finetuning import task_report
+from bert_tf.finetuning import task_data, task_report
+from bert_tf.finetuning.settings import FineTuningSettings, TaskRequest
+from pipelines.tokenizers import registry
 
 
 @pytest.mark.parametrize(
@@ -42,3 +45,16 @@ def test_scores_of_labels_and_warnings_are_shown():
     assert lines[2] == ["mood,", "dev", "precision", "recall", "f1", "count"]
     assert lines[3] == ["pos", "1.0000", "0.2500", "0.4000", "1,200"]
     assert lines[4] == ["warning:", "look", "here"]
+
+
+@pytest.mark.parametrize("tune", [True, False])
+def test_thresholds_are_tuned_on_dev_data_if_asked(tmp_path, vocab_path, tune):
+    for split in ("train", "dev"):
+        (tmp_path / f"{split}.tsv").write_text("text\tlabels\n" + "it\tx,y\n" * 6)
+    request = TaskRequest("multilabel", "topics", str(tmp_path))
+    tokens = registry.load_tokenizer(vocab_path)
+    data = task_data.load(request, FineTuningSettings((request,), "none"), tokens)
+    logits = np.full((6, 2), -1, "f4")
+    task, report = task_report.write_task(data, lambda _: logits, str(tmp_path), tune)
+    assert bool(task.thresholds) == tune
+    assert [scores["recall"] for scores in report["labels"].values()] == [float(tune)] * 2

@@ -21,12 +21,14 @@ from tests.bert_tf import exported
     [
         ("squad1", "dev-v1.1.json", "dev"),
         ("squad2", "train-v2.0.json", "train"),
-        ("squad2", "dev-v1.1.json", "dev-v1"),  # of the other version
+        ("squad2", "dev-v1.1.json", "dev-v1.1"),  # of the other version
         ("pos", "en_ewt-ud-dev.conllu", "dev"),
         ("choice", "arc_easy_test.csv", "test"),
         ("mnli", "dev_matched.tsv", "dev_matched"),
         ("classification", "reviews.tsv", "reviews"),
         ("classification", "validation.csv.gz", "dev"),
+        ("classification", "Dev.CSV", "dev"),
+        ("classification", "reviews.2023.csv.gz", "reviews.2023"),
     ],
 )
 def test_files_have_the_splits_of_their_names(kind, name, split):
@@ -209,6 +211,15 @@ def test_predictions_are_written_where_nothing_else_is(folders, tmp_path):
     more, _ = file_prediction.predict_file(folders["mood"], other, output, "mood")
     found = {f"{output}/{name}" for name in os.listdir(output)}
     assert {*written, *more} < found and not set(written) & set(more)
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b/texts.tsv").write_text("text\nthe mask\n")
+    with pytest.raises(
+        InputError, match="out: has predictions of .*texts.tsv .*; name another fol"
+    ):
+        file_prediction.predict_file(
+            folders["mood"], Source(f"{tmp_path}/b/texts.tsv"), output, "mood"
+        )
+    assert file_prediction.predict_file(folders["mood"], source, output, "mood")[0] == written
     with locks.held(output), pytest.raises(InputError, match="another process is writing there"):
         file_prediction.predict_file(folders["mood"], source, output, "mood")
 

@@ -185,6 +185,7 @@ def test_training_shows_whether_tags_follow_their_scheme(caplog):
     assert task.fit(_examples("O I-X", *rows)).valid_tags
     assert "the tags of 1 of 49 words in entities do not follow their scheme" in caplog.text
     iob1 = task.fit(_examples("O I-X I-X B-X", "I-X O", *rows[:1]))
+    assert "begins with I-; predictions need not, either." in caplog.text
     assert not iob1.valid_tags and not tasks.load(iob1.describe()).valid_tags
 
 

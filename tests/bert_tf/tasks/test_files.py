@@ -65,6 +65,9 @@ def test_squad2_needs_questions_without_an_answer():
         task.fit([question("1", "cat"), question("2", "sat")])
     assert task.fit([question("1", "cat"), question("2")]).allow_null
     assert not tasks.make("squad1").fit([question("1", "cat")]).allow_null
+    unanswered = "the question has no answer; squad2 learns when there is none"
+    for kind, problem in (("squad1", unanswered), ("squad2", None), ("span", None)):
+        assert tasks.make(kind).problem(question("2")) == problem
     assert not tasks.make("span").fit([question("1", "cat")]).allow_null
     assert tasks.make("span").fit([question("1", "cat"), question("2")]).allow_null
 

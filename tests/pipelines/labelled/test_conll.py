@@ -25,8 +25,29 @@ def test_conll_columns_and_documents(tmp_path):
         (("Peter",), ("B-PER",), 1),
         (("London",), ("B-LOC",), 2),
     ]
-    with pytest.raises(InputError, match="line 2: has too few columns"):
-        read(write(tmp_path / "bad.txt", "EU O\nrejects\n"))
+
+
+@pytest.mark.parametrize(
+    ("text", "labelled", "message"),
+    [
+        ("EU O\nrejects\n", True, "line 2: has 1 column, but the first word has 2"),
+        ("In O\nNew York B-LOC\n", True, "line 2: has 3 columns, but .* name the columns"),
+        ("a NN O\n\nb O\n", None, "line 3: has 2 columns, but the first word has 3"),
+        ("word tag\nIn O\nNew York B-LOC\n", True, "line 3: has 3 columns, but the first word"),
+        ("Ada met Babbage.\nIt rained.\n\n", False, "may be texts, .* a column text; of words"),
+        ("Ada met.\n\nIt rained again.\n", False, "line 3: has 3 .* Texts are read from a .csv"),
+    ],
+)
+def test_lines_of_other_columns_are_not_read(tmp_path, text, labelled, message):
+    path = write(tmp_path / "a.txt", text)
+    with pytest.raises(InputError, match=message):
+        read(path, labelled)
+    assert read(path, False, {"words": "1"})
+
+
+def test_tags_of_words_to_predict_need_no_blank_line(tmp_path):
+    (example,) = read(write(tmp_path / "a.txt", "Ada B-PER\nmet O\n"), labelled=False)
+    assert (example.words, example.tags) == (("Ada", "met"), None)
 
 
 def test_only_spaces_and_tabs_separate_columns(tmp_path):

@@ -120,6 +120,14 @@ def test_spans_that_are_no_words_are_named(tmp_path, caplog):
         assert part in caplog.text
 
 
+def test_spans_elsewhere_than_their_text_are_left_out(tmp_path, caplog):
+    spans = [{"start": 0, "end": 3, "label": "PER", "text": text} for text in ("Ada", "Bob")]
+    first, other = _read(tmp_path, [{"text": "Ada met", "spans": [span]} for span in spans])
+    assert (first.tags, other.tags) == (("B-PER", "O"), ("O", "O"))
+    assert "1 of 2 spans are not where their text is and are left out: " in caplog.text
+    assert "line 2: PER 'Ada' is not 'Bob'" in caplog.text
+
+
 @pytest.mark.parametrize("known", [True, False])
 def test_places_in_utf_16_are_noticed(tmp_path, caplog, known):
     text = "😀😀 Ada met Babbage"

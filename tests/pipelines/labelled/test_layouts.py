@@ -156,7 +156,9 @@ def test_texts_with_commas_in_one_column_stay_whole(tmp_path):
 
 def test_unknown_names_with_another_delimiter_are_reported(tmp_path):
     path = write(tmp_path / "a.csv", "Kommentar;Urteil\nGut.;5\n")
-    with pytest.raises(InputError, match="has one column, 'Kommentar;Urteil'; name its columns"):
+    with pytest.raises(
+        InputError, match="has one column, 'Kommentar;Urteil'; name its columns.*--no_header"
+    ):
         read(path)
     assert read(path, {"text": "Kommentar", "label": "Urteil"}) == [("Gut.", "5")]
 

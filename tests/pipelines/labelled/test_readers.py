@@ -296,6 +296,26 @@ def test_swag_and_keyed_choices(tmp_path):
     assert skipped == [f"{keyed}: line 3: the key 'E' names none of the choices"]
 
 
+@pytest.mark.parametrize(
+    ("rows", "keyed"),
+    [
+        (["Q,a,b,c,2", "Q,a,b,c,E", "Q,a,b,c,B"], True),
+        (["Q,a,b,B", "Q,rain,snow,sun", "Q,one,two,three"], False),  # B is a choice
+        (["Q,7,12,2", "Q,9,3,81", "Q,1,4,5"], False),
+    ],
+)
+def test_the_keys_of_all_rows_decide(tmp_path, rows, keyed):
+    path = write(tmp_path / "arc.csv", "\n".join(rows))
+    read = make("choice").source.read
+    if keyed:
+        skipped = []
+        assert [e.label for e in read(Source(path), "test", False, skipped)] == [1, None, 1]
+        assert not skipped and len(read(Source(path), "test", True, skipped)) == 2
+    else:
+        with pytest.raises(InputError, match="--columns="):
+            read(Source(path), "test", False, [])
+
+
 def test_a_header_that_ends_in_a_letter_is_no_key(tmp_path):
     path = write(tmp_path / "x.csv", "question,answer,A,B,C,D\nQ,B,1,2,3,4\n")
     assert not multiple_choice.is_keyed(path)

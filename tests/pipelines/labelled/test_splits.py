@@ -52,6 +52,20 @@ def test_lists_of_a_file_in_another_encoding_are_splits(tmp_path):
     assert found == {"train": f"{path}#train", "dev": f"{path}#val"}
 
 
+def test_names_may_have_capitals_and_tables_that_are_not_read_are_logged(tmp_path, caplog):
+    caplog.set_level("INFO", logger="absl")
+    for name in ("train.csv", "Dev.CSV", "Test.csv.gz", "eval.csv", "label_map.tsv", "README.md"):
+        write(tmp_path / name, "text,label\n")
+    splits_of = make("classification").source.splits
+    found = splits.find(str(tmp_path), splits_of)
+    names = {"train": "train.csv", "dev": "Dev.CSV", "test": "Test.csv.gz"}
+    assert found == {split: f"{tmp_path}/{name}" for split, name in names.items()}
+    assert f"{tmp_path}: not read: eval.csv" in caplog.messages
+    write(tmp_path / "dev.csv", "")
+    with pytest.raises(InputError, match="could both be the dev file"):
+        splits.find(str(tmp_path), splits_of)
+
+
 @pytest.mark.parametrize("name", ["data [1]", "a\\b", "a*b", "a,b c"])
 def test_folders_may_have_any_name(tmp_path, name):
     folder = tmp_path / name

@@ -26,8 +26,8 @@ def _candidates(names, patterns):
     """Files of a split: of the first pattern with any, plain before packed; and all whole names."""
     first, whole = [], []
     for pattern in patterns:
-        plain = [name for name in names if fnmatch.fnmatchcase(name, pattern)]
-        packed = [name for name in names if fnmatch.fnmatchcase(name, f"{pattern}.gz")]
+        plain = [name for name in names if fnmatch.fnmatchcase(name.lower(), pattern)]
+        packed = [name for name in names if fnmatch.fnmatchcase(name.lower(), f"{pattern}.gz")]
         first = first or plain or packed
         if not set(pattern) & set("*?["):
             whole += plain or packed

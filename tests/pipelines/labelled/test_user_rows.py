@@ -65,6 +65,10 @@ def test_choices_of_users_keep_their_labels(tmp_path):
     path = write(tmp_path / "c.jsonl", json.dumps(row | {"label": "²"}))
     with pytest.raises(InputError, match="line 1: the label '²' names none of 2 choices"):
         list(multiple_choice.read_choices(Source(path), True))
+    path = write(tmp_path / "c.csv", "context,A,B,C,D,label\nQ,3,4,5,2,3\nQ,4,3,6,5,3\n")
+    message = "line 2: the label '3' names a choice as one of numbers from 0, and another as one of"
+    with pytest.raises(InputError, match=message):
+        list(multiple_choice.read_choices(Source(path), True))
 
 
 @pytest.mark.parametrize(

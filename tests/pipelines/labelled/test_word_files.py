@@ -61,7 +61,9 @@ def test_names_tell_files_of_words():
 
 def test_errors_name_the_place(tmp_path):
     path = write(tmp_path / "a.conll", "a X\nb\n")
-    with pytest.raises(InputError, match=r"a\.conll: line 2: has too few columns: a word, but no"):
+    with pytest.raises(
+        InputError, match=r"a\.conll: line 2: has 1 column, but the first word has 2"
+    ):
         text_files.check(WordsFile(path))
     with pytest.raises(InputError, match=r"a\.conll: has no sentences"):
         text_files.check(WordsFile(write(tmp_path / "a.conll", "\n\n")))
