@@ -354,8 +354,7 @@ def _keep_of(x: tf.Tensor, rate: float, seed: tf.Tensor) -> tf.Tensor | float:
 def _barrier(*tensors: tf.Tensor) -> list[tf.Tensor]:
     """Returns the tensors; on a GPU, behind an optimization barrier.
 
-    Without it, XLA stores float32 values of the forward pass instead of computing them again in
-    the backward pass.
+    Without it, XLA stores float32 values for the backward pass instead of computing them again.
     """
     return gen_xla_ops.xla_optimization_barrier(input=tensors) if is_for_gpu() else list(tensors)
 
