@@ -123,6 +123,9 @@ def test_stock_stubs_of_grpc(served, predictor):
         service.GetModelMetadata(metadata, 60).metadata["signature_def"].Unpack(found)
         assert found.signature_def["mood"].inputs["text"].dtype == tf.string.as_datatype_enum
         status = get_model_status_pb2.GetModelStatusRequest()
+        metadata.metadata_field.append("other")
+        with pytest.raises(grpc.RpcError, match="Unknown metadata_field 'other'"):
+            service.GetModelMetadata(metadata, 60)
         status.model_spec.name = "bert"
         states = model_service_pb2_grpc.ModelServiceStub(channel).GetModelStatus(status, 60)
         assert (
@@ -155,6 +158,14 @@ def _asking(signature="mood", **body):
         ("other:predict", b"{}", 404, "Unknown model 'other'"),
         ("bert/versions/7:predict", b'{"instances": ["x"]}', 404, "Version 7"),
         ("bert:predict", _asking("no"), 404, "Unknown signature 'no'"),
+        ("bert:predict?signature_name=mood", _asking(), 400, "parameter 'signature_name'; put"),
+        ("bert:stream?a", _asking(), 400, "Unknown query parameter 'a'"),
+        ("bert:predict", _asking(signatureName="mood"), 400,
+         "Unknown key 'signatureName'; there are signature_name, instances, inputs."),
+        ("bert:classify", _asking(instances=[]), 400,
+         "Unknown key 'instances'; there are signature_name, examples, context."),
+        ("bert:regress", _asking(context={}, Examples=[]), 400, "Unknown key 'Examples'"),
+        ("bert:stream", _asking(inputs=["x"]), 400, "mood: cannot be streamed; signatures that"),
         ("bert:guess", b"{}", 404, "Methods are"),
         ("bert:predict", None, 400, "Ask for predict by POST"),
         ("bert/versions/7:stream", None, 400, "Ask for stream by POST"),
@@ -299,7 +310,9 @@ def test_each_protocol_needs_a_port():
 def test_a_port_that_is_taken_is_told_with_its_flag():
     with (
         socket.create_server(("127.0.0.1", 0)) as taken,
-        pytest.raises(InputError, match="^--port="),
+        pytest.raises(
+            InputError, match=r"^--port=\d+: cannot be opened \(Address already in use\);"
+        ),
     ):
         Address("127.0.0.1", taken.getsockname()[1], None, "port").check()
 
