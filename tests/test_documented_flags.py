@@ -162,6 +162,20 @@ def test_foreign_flags_have_ours_of_the_same_meaning(known):
 
 
 def test_flags_in_messages_are_of_some_command(known):
+def test_foreign_flags_in_the_guide_are_known(known):
+    text = _joined((ROOT / "docs" / "guides" / "coming_from.md").read_text())
+    programs = " ".join(re.findall(r"^    python .*", text, re.M))
+    arguments_given = "".join(re.findall(r"\bTrainingArguments\((.*?)\)", text, re.S))
+    rows = re.findall(r"^\|(.*)\|.*`--.*\|$", text, re.M)
+    theirs = {
+        *_FLAG.findall(programs),
+        *re.findall(r"(\w+)=", arguments_given),
+        *re.findall(r"`([a-z_]+\w*)`", " ".join(rows)),
+    }
+    assert theirs >= {"version_2_with_negative", "per_device_train_batch_size", "truncate_dim"}
+    assert theirs <= {*foreign_flags.NAMES, *foreign_flags.ALWAYS}.union(*known.values())
+
+
     some, wrong, seen = set().union(*known.values()), [], set()
     for path in SOURCES:
         place = str(path.relative_to(ROOT))

@@ -124,6 +124,8 @@ def test_help_names_the_sizes_of_models(known):
         (["pretrain", "--checkpoint-every=9"], "unknown flag --checkpoint-every; here it is --save_every"),
         (["finetune", "--init_checkpoint=m"], "unknown flag --init_checkpoint; here it is --init"),
         (["predict", "--do_predict"], "unknown flag --do_predict; commands do this by themselves: omit it"),
+        (["finetune", "--predict_file=m"], "unknown flag --predict_file; here it is --dev"),
+        (["predict", "--predict_file=m"], "unknown flag --predict_file; here it is --input"),
         (["pretrain", "--task=mrpc"], "unknown flag --task, which belongs to finetune, predict, inspect and convert"),
         (["pretrain", "--seeds=1"], "unknown flag --seeds, which belongs to finetune; did you mean --seed?"),
         (["pretrain", "--no_labelled"], "unknown flag --no_labelled, which belongs to predict"),
