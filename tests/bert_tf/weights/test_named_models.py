@@ -18,7 +18,7 @@ def test_names_in_the_caches_of_other_libraries(init, tmp_path, monkeypatch):
     monkeypatch.setenv("HF_HOME", str(tmp_path / "hf"))
     monkeypatch.setenv("KAGGLEHUB_CACHE", str(tmp_path / "kaggle"))
     monkeypatch.delenv("HF_HUB_CACHE", raising=False)
-    with pytest.raises(InputError, match="the caches of Hugging Face and KerasHub have no model"):
+    with pytest.raises(InputError, match="KerasHub have no model .* with its owner, .* is down"):
         weights.read("bert-base-uncased")
     stored = tmp_path / "hf" / "hub" / "models--google-bert--bert-base-uncased"
     shutil.copytree(init, stored / "snapshots" / "abc")
