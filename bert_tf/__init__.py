@@ -32,12 +32,13 @@ __all__ = ["__version__", *_HOMES]
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module, attribute = _HOMES[name]
-    found = getattr(importlib.import_module(module), attribute)
     if "tensorflow" in sys.modules:
         quiet_start.look_for_devices()
-    return found
+    else:
+        quiet_start.import_silently()
+    module, attribute = _HOMES[name]
+    return getattr(importlib.import_module(module), attribute)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return __all__

@@ -25,6 +25,7 @@ FOREIGN = {
     "docs/guides/your_language.md": {"json"},
     "pipelines/commands/write_examples.py": {"region"},  # Apache Beam
     "docs/guides/reliability.md": {"work"},  # benchmarks.soak
+    "bert_tf/weights/named_models.py": {"no"},  # pip: --no-deps
     "bert_tf/weights/tf1.py": {"do_lower_case"},  # google-research/bert
     "bert_tf/training/progress.py": {"logdir"},  # TensorBoard
     "bert_tf/serving/docker.py": {  # docker, and TensorFlow Serving
@@ -159,6 +160,20 @@ def test_foreign_flags_have_ours_of_the_same_meaning(known):
     some = set().union(*known.values())
     assert set(" ".join(foreign_flags.NAMES.values()).split()) <= some
     assert not some & {*foreign_flags.NAMES, *foreign_flags.ALWAYS}
+
+
+def test_foreign_flags_in_the_guide_are_known(known):
+    text = _joined((ROOT / "docs" / "guides" / "coming_from.md").read_text())
+    programs = " ".join(re.findall(r"^    python .*", text, re.M))
+    arguments_given = "".join(re.findall(r"\bTrainingArguments\((.*?)\)", text, re.S))
+    rows = re.findall(r"^\|(.*)\|.*`--.*\|$", text, re.M)
+    theirs = {
+        *_FLAG.findall(programs),
+        *re.findall(r"(\w+)=", arguments_given),
+        *re.findall(r"`([a-z_]+\w*)`", " ".join(rows)),
+    }
+    assert theirs >= {"version_2_with_negative", "per_device_train_batch_size", "truncate_dim"}
+    assert theirs <= {*foreign_flags.NAMES, *foreign_flags.ALWAYS}.union(*known.values())
 
 
 def test_flags_in_messages_are_of_some_command(known):

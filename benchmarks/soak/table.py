@@ -12,8 +12,8 @@ _RECORD = "benchmarks/soak.json"  # the record that the README shows
 _BEGIN, _END = "<!-- soak: begin -->", "<!-- soak: end -->"
 # By category: the fault, the name of the count of attempts, and the results, with their counts.
 _ROWS = {
-    "kills": ("SIGKILL at random moments, then the same command again", "kills",
-              "ends with the same bits; no partially written file"),
+    "kills": ("SIGKILL at random moments and while files are written, then the same command again",
+              "kills", "ends with the same bits; no partially written file"),
     "corruptions": ("bytes of outputs flipped, cut, zeroed, removed", "corruptions",
                     "{reported:,} reported by an error that names the file or its folder; "
                     "{harmless:,} harmless; {not detected, in a format without checksums:,} not "

@@ -10,6 +10,8 @@ With --model, this command runs the export: only use exports from sources that y
 import json
 from typing import Annotated, Any
 
+from absl import flags
+
 from pipelines.common.errors import InputError
 from pipelines.common.flag_types import Group, Path
 
@@ -47,6 +49,9 @@ def main(
     if server and not model:
         ask = client.connect(server, name, access=Access.of_files(token_file, authority)).predict
     elif model and not server:
+        for flag in ("token_file", "authority", "name"):
+            if flags.FLAGS[flag].present:
+                raise InputError(f"--{flag}: is for --server; leave it out with --model.")
         ask = Predictor(model)
     else:
         raise InputError("give either --server or --model.")

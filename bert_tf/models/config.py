@@ -165,6 +165,8 @@ class BertConfig(EncoderConfig):
         prefix, _, size_name = name.rpartition("-")
         family = FAMILIES.get(prefix or "bert")
         sizes = {**SIZES, **family.sizes} if family else {}
+        if prefix == "elmo":
+            raise InputError(f"model {name!r} is an ELMo, not a BERT; use ElmoConfig.named.")
         if family is None or size_name not in sizes:
             prefixes = ", ".join(f"{known}-" for known in FAMILIES if known != "bert")
             raise InputError(

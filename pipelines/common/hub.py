@@ -58,25 +58,25 @@ def snapshot(name: str, kind: str, patterns: tuple[str, ...]) -> str:
     options: Any = {"repo_type": kind, "revision": match["revision"]}
     try:
         path = snapshot_download(match["repo"], allow_patterns=list(patterns), **options)
-    except errors.GatedRepoError as error:
+    except errors.GatedRepoError:
         raise InputError(
             f"{name}: its owner asks for consent; accept the terms at {hub}/{match['repo']}, and "
             "set HF_TOKEN to a token of yours."
-        ) from error
-    except errors.RepositoryNotFoundError as error:
+        ) from None
+    except errors.RepositoryNotFoundError:
         raise InputError(
             f"{name}: no such folder, and {hub} has no {kind} of this name that you may read; "
             "check the spelling, and for a private one set HF_TOKEN."
-        ) from error
-    except errors.RevisionNotFoundError as error:
+        ) from None
+    except errors.RevisionNotFoundError:
         raise InputError(
             f"{name}: {match['repo']} has no revision {match['revision']}; see its branches and "
             f"tags at {hub}/{match['repo']}."
-        ) from error
+        ) from None
     except (OSError, errors.HTTPError) as error:
         raise InputError(
             f"{name}: no such folder; it is not in the cache of Hugging Face either, and {hub} "
             f"could not be asked ({type(error).__name__}). With a connection, run the same command "
             "again; without one, copy the model's folder to this machine and name that."
-        ) from error
+        ) from None
     return path

@@ -64,7 +64,7 @@ def _leave_products_to_cublas() -> None:
 def look_for_devices() -> None:
     """Initializes the devices; if there are no GPUs, TensorFlow does not report an error.
 
-    For programs that import this package: all other output is unchanged.
+    For programs that import TensorFlow before this package: all other output is unchanged.
     """
     if _has_gpu():
         return

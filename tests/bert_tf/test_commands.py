@@ -5,6 +5,7 @@ import re
 import resource
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -123,6 +124,8 @@ def test_help_names_the_sizes_of_models(known):
         (["pretrain", "--qqqq"], "unknown flag --qqqq"),
         (["pretrain", "--checkpoint-every=9"], "unknown flag --checkpoint-every; here it is --save_every"),
         (["finetune", "--init_checkpoint=m"], "unknown flag --init_checkpoint; here it is --init"),
+        (["finetune", "--predict_file=m"], "unknown flag --predict_file; here it is --dev"),
+        (["predict", "--predict_file=m"], "unknown flag --predict_file; here it is --input"),
         (["predict", "--do_predict"], "unknown flag --do_predict; commands do this by themselves: omit it"),
         (["pretrain", "--task=mrpc"], "unknown flag --task, which belongs to finetune, predict, inspect and convert"),
         (["pretrain", "--seeds=1"], "unknown flag --seeds, which belongs to finetune; did you mean --seed?"),
@@ -150,6 +153,12 @@ def test_an_unknown_command_is_one_line(tmp_path):
     assert wrong.stderr == (
         "error: unknown command pre-train; did you mean pretrain? (--help lists all)\n"
     )
+
+
+def test_the_reference_lists_the_names_of_the_package():
+    text = (Path(__file__).parents[2] / "docs" / "reference" / "python.md").read_text()
+    rows = re.findall(r"^\| `bert_tf\.(\w+)` \| `([\w.]+)\.(\w+)` \|$", text, re.M)
+    assert {name: tuple(home) for name, *home in rows} == bert_tf._HOMES
 
 
 def test_the_package_imports_tensorflow_on_demand(tmp_path):

@@ -12,6 +12,7 @@ from bert_tf.models.layers.base import Configured, Layer, Shape, Weight, seriali
 from bert_tf.models.layers.dense import Dense
 from bert_tf.models.layers.normalization import LayerNorm
 from bert_tf.models.layers.token_rows import TokenRows
+from pipelines.common.errors import InputError
 
 # The row of RELATIVE_ROWS / 2 for each distance, the last for all larger ones (Raffel et al. 2020,
 # arXiv 1910.10683, section 2.1): one each below 8, then two for each doubling.
@@ -101,7 +102,14 @@ class Embeddings(Configured, Layer):
         config.check_length(word_ids.shape[1])
         # Looked up in float32, so that the gradient of a table is summed in float32.
         owner = self.owner()
-        total = tf.cast(tf.gather(tf.convert_to_tensor(owner.word), word_ids), tf.float32)
+        try:
+            found = tf.gather(tf.convert_to_tensor(owner.word), word_ids)
+        except tf.errors.InvalidArgumentError as error:
+            raise InputError(
+                f"input_word_ids has an id outside of the vocabulary, 0 to {config.vocab_size - 1};"
+                " convert texts with the model's tokenizer."
+            ) from error
+        total = tf.cast(found, tf.float32)
         if config.rope_theta:
             pass  # attention has the positions
         elif positions is None:

@@ -17,6 +17,7 @@ from bert_tf.models.layers.base import Configured, Layer, Shape, serializable
 from bert_tf.models.layers.dense import Dense
 from bert_tf.models.layers.normalization import LayerNorm, ResidualNorm
 from bert_tf.models.layers.token_rows import Queries, TokenRows
+from pipelines.common.errors import InputError
 
 
 @serializable
@@ -112,8 +113,16 @@ class TransformerBlock(Configured, Layer):
     ) -> Any:
         """The outputs for symbolic inputs."""
         if len(x.shape) == 3:
+            self._check_width(x.shape[-1])
             return keras.KerasTensor(x.shape, self.compute_dtype)
         return self.attention.compute_output_spec(x, mask_bias)
+
+    def _check_width(self, width: int | None) -> None:
+        if width not in (None, self.config.hidden_size):
+            raise InputError(
+                f"the input is {width} wide, but hidden_size is {self.config.hidden_size}; change "
+                "one of them."
+            )
 
     def flops(self, length: int, queries: int | None = None) -> int:
         """Operations of the products for one sequence, of which `queries` tokens attend.
@@ -144,6 +153,7 @@ class TransformerBlock(Configured, Layer):
         tokens (None: all are), and the result is the output alone.
         """
         if x.shape.rank == 3:
+            self._check_width(x.shape[-1])
             shape = tf.shape(x)
             mask = tf.ones(shape[:2]) if mask is None else mask
             bias = attention_bias(mask, self.config.causal)

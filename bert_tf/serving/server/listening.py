@@ -260,7 +260,8 @@ def open_port(flag: str, host: str, port: int) -> list[socket.socket]:
                 "alone, 0.0.0.0 for all networks."
             ) from error
         raise InputError(
-            f"--{flag}={port}: cannot be opened ({error.strerror}); another program may use it."
+            f"--{flag}={port}: cannot be opened ({os.strerror(error.errno or 0)}); another program "
+            "may use it."
         ) from error
     return opened
 

@@ -13,7 +13,7 @@ from bert_tf.serving.server.faults import Fault, RefusalError
 from bert_tf.serving.server.openai import NamedModelRequest
 
 
-class _Document(msgspec.Struct):
+class _Document(msgspec.Struct, forbid_unknown_fields=True):
     text: str
 
 

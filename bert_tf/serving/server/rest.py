@@ -44,6 +44,9 @@ from bert_tf.tasks.signatures import Method
 _JSON_TYPE = "application/json"
 _HEALTH, _PAGE, _EMBEDDINGS = "/healthz", "/", "/v1/embeddings"
 _METHODS = {method.rpartition("/")[2]: method for method in Method}
+# Keys of a body.
+_PREDICT_KEYS = ("signature_name", "instances", "inputs")
+_EXAMPLE_KEYS = ("signature_name", "examples", "context")
 _BY_NAME: dict[str, type[NamedModelRequest[Any]]] = {
     _EMBEDDINGS: EmbeddingsRequest,
     "/v1/rerank": RerankRequest,
@@ -68,6 +71,10 @@ class _RestRequest(EncodedRequest):
 
     def parse(self) -> ModelSpec:
         self._body = rest_values.decoded(self.take(), dict[str, Any])
+        known = _PREDICT_KEYS if self._spec.method is Method.PREDICT else _EXAMPLE_KEYS
+        if unknown := [key for key in self._body if key not in known]:
+            listed = ", ".join(known)
+            raise RefusalError(Fault.INVALID, f"Unknown key {unknown[0]!r}; there are {listed}.")
         name = self._body.get("signature_name", "")
         if not isinstance(name, str):
             raise RefusalError(Fault.INVALID, '"signature_name" must be a string.')
@@ -176,6 +183,10 @@ class RestInterface:
 
     def _of_model(self, request: Request, method: Method) -> _Make:
         """Makes requests to the model in a path."""
+        for name in request.query_params:
+            raise RefusalError(
+                Fault.INVALID, f"Unknown query parameter {name!r}; put everything into the body."
+            )
         spec = _spec(request, method)
         self._answerer.versions(spec.model)  # before the body is read
         return lambda body: _RestRequest(spec, body, self._answerer.limits)

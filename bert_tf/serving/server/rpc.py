@@ -160,7 +160,13 @@ def handlers(answerer: Answerer, identity: Identity) -> list[grpc.GenericRpcHand
                 raise RefusalError(Fault.TIMEOUT, "The request has not arrived.") from None
             if len(encoded) > _MAX_SPEC:
                 raise RefusalError(Fault.TOO_LARGE, f"Such a request may have {_MAX_SPEC:,} bytes.")
-            spec = _spec(rpc_values.decoded(encoded, kind).model_spec, Method.PREDICT)
+            request = rpc_values.decoded(encoded, kind)
+            for field in getattr(request, "metadata_field", ()):
+                if field != "signature_def":
+                    raise RefusalError(
+                        Fault.INVALID, f"Unknown metadata_field {field!r}; there is signature_def."
+                    )
+            spec = _spec(request.model_spec, Method.PREDICT)
             return describe(answerer, spec).SerializeToString()
 
         return guarded(answer)

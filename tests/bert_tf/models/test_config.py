@@ -57,6 +57,8 @@ def test_mistakes_are_named(tmp_path, values, message):
         configs.load(str(path))
     with pytest.raises(InputError, match="model 'huge' is unknown; use debug, tiny"):
         BertConfig.named("huge")
+    with pytest.raises(InputError, match=r"is an ELMo, not a BERT; use ElmoConfig\.named"):
+        BertConfig.named("elmo-tiny")
 
 
 def test_options_are_written_where_they_are_not_as_in_bert(tmp_path):

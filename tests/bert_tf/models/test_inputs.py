@@ -139,6 +139,11 @@ BAD = {
         tf.ragged.constant([[1, 2], [3]]),
         r"input_word_ids is a RaggedTensor; pad it \(to_tensor\)",
     ),
+    "an id beyond the vocabulary": (
+        IDS * CONFIG.vocab_size,
+        "input_word_ids has an id outside of the vocabulary, 0 to ",
+    ),
+    "a negative id": (-IDS, "input_word_ids has an id outside of the vocabulary"),
     "too many tokens": (tf.ones([1, 13], tf.int32), "13 tokens exceed the 12 positions; cut"),
 }
 

@@ -216,3 +216,6 @@ def test_a_block_is_a_layer_of_any_keras_model():
     alone = keras.Sequential([keras.Input((None, CONFIG.hidden_size)), block])
     np.testing.assert_allclose(alone(x[1:, :2])[0], masked[1, :2], atol=1e-5)
     assert alone.output_shape == (None, None, CONFIG.hidden_size)
+    for other in (x[..., 1:], keras.Input((None, CONFIG.hidden_size - 1))):
+        with pytest.raises(InputError, match="the input is 15 wide, but hidden_size is 16"):
+            block(other)

@@ -10,7 +10,7 @@ from concurrent import futures
 
 import grpc
 import tensorflow as tf
-from tensorflow.core.framework import types_pb2
+from google.protobuf import json_format
 from tensorflow.core.protobuf import saved_model_pb2
 from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
 
@@ -51,12 +51,17 @@ def _encode(value):
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
 
 
-def _dtypes(predictor):
+def _outputs(predictor):
     graph = saved_model_pb2.SavedModel()
     with open(f"{predictor.path}/saved_model.pb", "rb") as file:
         graph.ParseFromString(file.read())
     return {
-        name: {key: types_pb2.DataType.Name(info.dtype) for key, info in found.outputs.items()}
+        name: {
+            key: json_format.MessageToDict(
+                info, preserving_proto_field_name=True, always_print_fields_with_no_presence=True
+            )
+            for key, info in found.outputs.items()
+        }
         for name, found in graph.meta_graphs[0].signature_def.items()
     }
 
@@ -86,8 +91,7 @@ def rest_handler(predictor):
 
         def do_GET(self):
             signatures = {
-                name: {"outputs": {key: {"dtype": dtype} for key, dtype in outputs.items()}}
-                for name, outputs in _dtypes(predictor).items()
+                name: {"outputs": outputs} for name, outputs in _outputs(predictor).items()
             }
             answer = {"metadata": {"signature_def": {"signature_def": signatures}}}
             self.send_response(200)

@@ -8,6 +8,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.serving import client
+from bert_tf.serving.credentials import Access
 from pipelines.common.errors import InputError
 from pipelines.common.machine import cores
 from tests import commands
@@ -30,6 +31,7 @@ def test_answers_are_those_of_the_export(address, predictor):
     requests = {
         "mood": {"text": ["the layer", "naïve ☃", ""]},
         "tags": {"text": tf.constant(["the layer reads"])},
+        "same": {"text_a": [], "text_b": []},
         "score": {"text_a": ["the layer", "a"], "text_b": ["b", "c"]},
         "pick": {"context": ["it"], "choices": [["a", "b"]]},
         "mood_ids": {
@@ -42,6 +44,7 @@ def test_answers_are_those_of_the_export(address, predictor):
         wanted, found = predictor(name, **inputs), connected.predict(name, **inputs)
         assert found.keys() == wanted.keys()
         for key, value in wanted.items():
+            assert found[key].shape == value.shape
             if value.dtype == object:
                 assert found[key].tolist() == value.tolist()
             else:
@@ -55,7 +58,10 @@ def test_signatures_of_a_later_version_are_found(addresses):
     del connected._outputs["score"]  # as if the version that was asked first had none
     assert connected.predict("score", text_a=["a"], text_b=["b"])["score"].shape == (1,)
     kinds = connected._outputs["score"]
-    connected._outputs["score"] = {**kinds, "more": "DT_FLOAT"}  # which a later version lacks
+    connected._outputs["score"] = {
+        **kinds,
+        "more": ("DT_FLOAT", [-1]),
+    }  # which a later version lacks
     assert connected.predict("score", text_a=["a"], text_b=["b"])["score"].shape == (1,)
 
 
@@ -87,15 +93,30 @@ def test_a_server_that_is_not_there_is_said():
         "grpc://",
         "grpc://h:85000",
         "http://h:abc",
+        "http://h:0",
+        "http://user:pw@h",
+        "http://h?version=1",
+        "http://h#part",
+        "grpc://h/path",
+        "http://[::1",
     ):
         with pytest.raises(InputError, match="not an address of a server"):
             client.connect(address)
+    for address in ("grpc://h", "http://h"):
+        with pytest.raises(InputError, match="--authority=a.pem: .* is without TLS; use grpcs://"):
+            client.connect(address, access=Access(authority="a.pem"))
 
 
 def test_the_command_asks_and_prints_json(addresses, export):
     for where in (f"--server={addresses[0]}", f"--model={export}"):
         done = commands.done("ask", where, "--signature=mood", '--inputs={"text": ["the layer"]}')
         assert len(json.loads(done.stdout)["probabilities"][0]) == 3
+
+
+@pytest.mark.parametrize("flag", ["token_file", "authority", "name"])
+def test_flags_for_a_server_are_refused_for_an_export(flag):
+    given = ("--model=none", '--inputs={"text": ["a"]}', f"--{flag}=x")
+    assert f"--{flag}: is for --server" in commands.error("ask", *given)
 
 
 def test_without_docker_it_says_what_to_install(export):

@@ -6,6 +6,7 @@ import os
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from bert_tf import weights
 from bert_tf.export import sources
@@ -107,6 +108,16 @@ def test_a_text_is_not_a_list_of_characters(folders):
         Embedder(folders["pretrained"])("It rained.")
     with pytest.raises(InputError, match="'It rained.': is one text; give its words"):
         FeatureExtractor(folders["pretrained"], FeatureSettings()).of_words(["It rained."])
+
+
+def test_what_is_not_a_text_is_refused(folders):
+    embedder = make(folders["pretrained"])
+    for call in (lambda: embedder(["a", None]), lambda: embedder(["a"], [1])):
+        with pytest.raises(InputError, match="^(None|1): is not a text; give strings"):
+            call()
+    with pytest.raises(InputError, match="^1: is not a text"):
+        embedder.extractor.of_words([["a", 1]])
+    np.testing.assert_array_equal(embedder([b"a", tf.constant("b")]), embedder(["a", "b"]))
 
 
 def test_no_texts_have_no_vectors(folders):

@@ -28,6 +28,11 @@ def test_a_program_sees_no_error_where_there_is_no_gpu():
     assert "cuInit" not in _printed(code)
 
 
+@pytest.mark.skipif(quiet_start._has_gpu(), reason="there is a GPU")
+def test_a_program_that_begins_with_this_package_sees_no_messages():
+    assert _printed("import bert_tf; bert_tf.BertConfig") == ""
+
+
 def _start(monkeypatch, devices, found, said):
     """What is shown where a machine has these devices, and TensorFlow found those GPUs."""
     import tensorflow as tf

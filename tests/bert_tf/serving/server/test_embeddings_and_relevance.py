@@ -147,6 +147,7 @@ def test_relevance_by_a_model_of_choices(predictor):
     ("path", "body", "words"),
     [
         ("rerank", {"query": "x", "documents": ["y"], "rank_fields": []}, "`rank_fields`"),
+        ("rerank", {"query": "x", "documents": [{"text": "y", "title": "z"}]}, "`title`"),
         ("rerank", {"model": "bert", "query": "x"}, "field `documents`"),
         ("rerank", {"query": "x", "documents": []}, '"documents" must be a list of texts'),
         ("embeddings", {"input": [1, 2]}, "check_embedding_ctx_length=False"),

@@ -29,6 +29,7 @@ from bert_tf.serving import client
 from bert_tf.serving.credentials import Access
 from bert_tf.serving.server import listening
 from bert_tf.serving.server.run import Address
+from bert_tf.serving.server.settings import ServerSettings
 from bert_tf.tasks.signatures import Method
 from pipelines.common.errors import InputError
 
@@ -38,7 +39,7 @@ _TEXTS = ["The small model reads every layer.", "short", "A deep kernel masks " 
 def _same(found, wanted):
     assert found.keys() == wanted.keys()
     for name, value in wanted.items():
-        if value.dtype == object or not value.size:  # JSON does not tell the axes of nothing
+        if value.dtype == object or not value.size:  # JSON lacks unknown sizes after an empty axis
             assert found[name].ravel().tolist() == value.ravel().tolist()
         else:
             np.testing.assert_allclose(found[name], value, atol=1e-5)
@@ -122,6 +123,9 @@ def test_stock_stubs_of_grpc(served, predictor):
         found = get_model_metadata_pb2.SignatureDefMap()
         service.GetModelMetadata(metadata, 60).metadata["signature_def"].Unpack(found)
         assert found.signature_def["mood"].inputs["text"].dtype == tf.string.as_datatype_enum
+        metadata.metadata_field.append("other")
+        with pytest.raises(grpc.RpcError, match="Unknown metadata_field 'other'"):
+            service.GetModelMetadata(metadata, 60)
         status = get_model_status_pb2.GetModelStatusRequest()
         status.model_spec.name = "bert"
         states = model_service_pb2_grpc.ModelServiceStub(channel).GetModelStatus(status, 60)
@@ -154,6 +158,14 @@ def _asking(signature="mood", **body):
     [
         ("other:predict", b"{}", 404, "Unknown model 'other'"),
         ("bert/versions/7:predict", b'{"instances": ["x"]}', 404, "Version 7"),
+        ("bert:predict?signature_name=mood", _asking(), 400, "parameter 'signature_name'; put"),
+        ("bert:stream?a", _asking(), 400, "Unknown query parameter 'a'"),
+        ("bert:predict", _asking(signatureName="mood"), 400,
+         "Unknown key 'signatureName'; there are signature_name, instances, inputs."),
+        ("bert:classify", _asking(instances=[]), 400,
+         "Unknown key 'instances'; there are signature_name, examples, context."),
+        ("bert:regress", _asking(context={}, Examples=[]), 400, "Unknown key 'Examples'"),
+        ("bert:stream", _asking(inputs=["x"]), 400, "mood: cannot be streamed; signatures that"),
         ("bert:predict", _asking("no"), 404, "Unknown signature 'no'"),
         ("bert:guess", b"{}", 404, "Methods are"),
         ("bert:predict", None, 400, "Ask for predict by POST"),
@@ -296,10 +308,21 @@ def test_each_protocol_needs_a_port():
         Address("127.0.0.1", 8501, 8501).check()
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("max_bytes", 2**31), ("max_requests", 2**31), ("timeout", 2e6), ("poll_seconds", 1e10)],
+)
+def test_values_beyond_those_of_grpc_and_threads_are_refused(name, value):
+    with pytest.raises(InputError, match=f"^--{name}=.* at most"):
+        ServerSettings(**{name: value}).check()
+
+
 def test_a_port_that_is_taken_is_told_with_its_flag():
     with (
         socket.create_server(("127.0.0.1", 0)) as taken,
-        pytest.raises(InputError, match="^--port="),
+        pytest.raises(
+            InputError, match=r"^--port=\d+: cannot be opened \(Address already in use\);"
+        ),
     ):
         Address("127.0.0.1", taken.getsockname()[1], None, "port").check()
 
