@@ -1,19 +1,16 @@
 """The example writer as a whole: bytes, resumption, manifest, bad input."""
 
-import contextlib
 import dataclasses
 import glob
 import json
 import os
-import pickle
 
-import msgspec
 import pytest
 import tensorflow as tf
 
 from pipelines.common import files, locks
 from pipelines.common.errors import InputError
-from pipelines.common.runners import LocalRunner, Runner, Workers
+from pipelines.common.runners import LocalRunner
 from pipelines.pretraining import example_folder, example_reader, example_writer
 from pipelines.pretraining.example_folder import UNFINISHED
 from pipelines.pretraining.settings import ExampleSettings, Objective
@@ -51,31 +48,6 @@ def test_the_same_bytes_with_one_worker_and_with_three(corpus_path, vocab_path, 
         output = tmp_path / str(workers)
         commands.done(*command(corpus_path, vocab_path, output, f"--workers={workers}"))
     assert digests(tmp_path / "1") == digests(tmp_path / "3")
-
-
-class Careless(Runner, Workers):
-    """A cluster as it may be: nothing is shared, all is done twice, the last thing first."""
-
-    @contextlib.contextmanager
-    def started(self, place, module):
-        yield self
-
-    def map(self, function, things):
-        for thing in reversed(things):
-            sent = pickle.dumps((function, thing))
-            for _ in range(2):
-                run, again = pickle.loads(sent)
-                result = msgspec.msgpack.encode(run(again))
-            yield thing, msgspec.msgpack.decode(result)
-
-    def count(self, function, things, done):
-        raise NotImplementedError
-
-
-def test_the_same_bytes_with_any_runner(corpus_path, vocab_path, tmp_path, small_shards):
-    for name, runner in (("here", HERE), ("there", Careless())):
-        example_writer.write(request(corpus_path, vocab_path, tmp_path / name), runner)
-    assert digests(tmp_path / "here") == digests(tmp_path / "there")
 
 
 def test_what_lost_workers_left_is_removed(corpus_path, vocab_path, tmp_path):

@@ -127,20 +127,24 @@ def test_full_sentences_hold_each_token_once_with_separators_between_documents(l
         for row, size in zip(found.word_ids.tolist(), found.lengths.tolist(), strict=True)
     ]
     assert found.word_ids.shape == (len(rows), length)
+    assert found.a_lengths.tolist() == found.lengths.tolist()
     assert [token for row in rows for token in row if token >= 5] == documents.ids.tolist()
     bounds = (documents.sentence_starts[documents.document_starts] + 5).tolist()
     sentences = set((documents.sentence_starts + 5).tolist())
     for row in rows:
-        assert row[0] == 2 and row[-1] == 3 and len(row) <= length
+        assert row[0] == 2 and row[-1] == 3 and len(row) <= length and 0 not in row
         inner = [row[i + 1] for i, token in enumerate(row[:-1]) if token == 3]
         # A separator stands where a document begins within a sequence, and nowhere else.
         assert inner == [token for token in row[2:-1] if token in bounds]
     for row, following in itertools.pairwise(rows):
-        # Full: the next sentence, with a separator where it begins a document, would not fit.
         begin = following[1]
-        end = min(bound for bound in sentences if bound > begin)
-        if begin in sentences:
-            assert len(row) + (end - begin) + (begin in bounds) > length
+        start = max(bound for bound in sentences if bound <= begin)
+        size = min(bound for bound in sentences if bound > begin) - start
+        if begin == start:
+            # Full: the next sentence, with a separator where it begins a document, would not fit.
+            assert len(row) + size + (begin in bounds) > length
+        else:  # only sentences that exceed the maximum are cut, into full sequences
+            assert len(row) == length < size + 2
 
 
 @given(_LENGTHS.filter(lambda found: len(found) > 1), st.sampled_from([1, 2]), strategies.seeds())
