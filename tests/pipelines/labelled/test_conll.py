@@ -6,11 +6,7 @@ from bert_tf import tasks
 from pipelines.common.errors import InputError
 from pipelines.labelled import conll, splits, text_files, user_files
 from pipelines.labelled.source import Source
-
-
-def write(path, text):
-    path.write_text(text, "utf-8")
-    return str(path)
+from tests.pipelines.labelled.labelled_files import write
 
 
 def read(path, labelled=True, columns=None):

@@ -10,13 +10,9 @@ from pipelines.common.errors import InputError
 from pipelines.labelled import conll, text_files, text_lines, user_files
 from pipelines.labelled.source import Source
 from pipelines.labelled.text_files import WordsFile, read_words
+from tests.pipelines.labelled.labelled_files import write
 
 CONLLU = "# text = a b\n1\ta\ta\tDET\t_\t_\t0\t_\t_\t_\n2\tb\tb\tNOUN\t_\t_\t0\t_\t_\t_\n"
-
-
-def write(path, text):
-    path.write_bytes(text.encode() if isinstance(text, str) else text)
-    return str(path)
 
 
 def read(path, columns=None):
