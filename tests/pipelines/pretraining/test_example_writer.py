@@ -10,29 +10,18 @@ import tensorflow as tf
 
 from pipelines.common import files, locks
 from pipelines.common.errors import InputError
-from pipelines.common.runners import LocalRunner
 from pipelines.pretraining import example_folder, example_reader, example_writer
 from pipelines.pretraining.example_folder import UNFINISHED
-from pipelines.pretraining.settings import ExampleSettings, Objective
+from pipelines.pretraining.settings import Objective
 from tests import commands
 from tests.conftest import make_documents, write_documents
-from tests.pipelines.pretraining.written import cut_finely, digests
-
-HERE = LocalRunner(1)
-SETTINGS = ExampleSettings(
-    max_seq_length=32, max_predictions_per_seq=5, dupe_factor=2, held_out_fraction=0.1
-)
+from tests.pipelines.pretraining.written import HERE, cut_finely, digests, request
 
 
 @pytest.fixture
 def small_shards(monkeypatch):
     """Many shards from little text."""
     cut_finely(monkeypatch, unit_bytes=20_000)
-
-
-def request(corpus_path, vocab_path, output, **changes):
-    settings = dataclasses.replace(SETTINGS, **changes)
-    return example_writer.ExampleRequest(corpus_path, vocab_path, str(output), settings)
 
 
 def command(corpus_path, vocab_path, output, *extra):
