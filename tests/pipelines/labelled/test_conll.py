@@ -121,15 +121,6 @@ def test_columns_by_number(tmp_path):
             read(path, columns=columns)
 
 
-def test_a_table_may_have_a_word_a_line(tmp_path):
-    (tmp_path / "lines.tsv").write_text("## a comment\tx\nAda\tB-PER\n\n in\tO\n")
-    assert conll.is_read_by_line(f"{tmp_path}/lines.tsv")
-    (tmp_path / "rows.tsv").write_text("words\ttags\nAda in\tB-PER O\n\nin\tO\n")
-    assert not conll.is_read_by_line(f"{tmp_path}/rows.tsv")
-    (tmp_path / "rows.tsv").write_text("Ada in\tB-PER O\nin\tO\n\n")
-    assert not conll.is_read_by_line(f"{tmp_path}/rows.tsv")
-
-
 @pytest.mark.parametrize("mark", ["\t", " "])
 @pytest.mark.parametrize(
     "comment", ["# newdoc id = x", "# sent_id = 7", "# text = Es regnet", "#id=3", "# newpar"]

@@ -93,8 +93,11 @@ def test_blocks_are_of_about_a_million_characters():
     [
         ("a\tX\n\nb\tY\n", True),
         ("a\tX\n \nb\tY\n", True),
+        ("## a comment\tx\nAda\tB-PER\n\n in\tO\n", True),
         ("\n\na\tX\nb\tY\n\n\n", False),
         ("words\ttags\na\tX\n\nb\tY\n", False),
+        ("words\ttags\nAda in\tB-PER O\n\nin\tO\n", False),
+        ("Ada in\tB-PER O\nin\tO\n\n", False),
         ("a\tX", False),
         ("", False),
     ],
