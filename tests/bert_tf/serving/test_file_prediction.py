@@ -27,6 +27,14 @@ from tests.bert_tf import exported
         ("mnli", "dev_matched.tsv", "dev_matched"),
         ("classification", "reviews.tsv", "reviews"),
         ("classification", "validation.csv.gz", "dev"),
+        ("classification", "test.jsonl.gz", "test"),
+        ("classification", "a/dev.csv", "dev"),
+        ("classification", "a/val_text.txt", "dev"),
+        ("classification", "d.json#validation", "dev"),
+        ("classification", "d.json#oos_test", "oos_test"),
+        ("classification", "a/test-00000-of-00003.parquet", "test"),
+        ("classification", "a/test/data-00000-of-00001.arrow", "test"),
+        ("classification", "a/new/data-00000-of-00001.arrow", "data-00000-of-00001"),
     ],
 )
 def test_files_have_the_splits_of_their_names(kind, name, split):
