@@ -143,6 +143,3 @@ def test_vectors_are_compared_as_the_model_states(sentence_model, similarity, in
     weights.write(weights.read(folder), f"{tmp_path}/back", Format.HUGGINGFACE)
     os.remove(f"{tmp_path}/back/tasks.json")
     assert make(f"{tmp_path}/back").settings.similarity == similarity
-
-
-# Prints the vectors that sentence-transformers makes with the models of some folders.
