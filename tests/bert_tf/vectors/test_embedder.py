@@ -195,11 +195,7 @@ def test_vectors_are_those_of_transformers(tmp_path):
     """Mean and [CLS] pooling of a released sentence encoder, by the peer's hidden states."""
     folder = encoded.peer_folder()
     texts = ["It rained all day.", "Rain fell.", "A film about a dog, and nothing else.", ""]
-    tokenizer = weights.read(folder).tokenizer()
-    rows = [
-        [tokenizer.start_id, *row, tokenizer.separator_id]
-        for row in tokenizer.tokenize(texts).to_list()
-    ]
+    rows = encoded.peer_rows(weights.read(folder).tokenizer(), texts)
     mask, theirs = encoded.peer_outputs(tmp_path, folder, rows)
     states, pooled = theirs["last_hidden_state"], theirs["pooler_output"]
     means = (states * mask[:, :, None]).sum(1) / mask.sum(1, keepdims=True)

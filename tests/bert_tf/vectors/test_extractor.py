@@ -275,10 +275,7 @@ def test_features_are_the_hidden_states_of_transformers(tmp_path):
     folder = encoded.peer_folder()
     tokenizer = weights.read(folder).tokenizer()
     texts = ["It rained unbelievably long.", "Rain fell.", "", "한국어와 emoji 😀, naïvely."]
-    rows = [
-        [tokenizer.start_id, *row, tokenizer.separator_id]
-        for row in tokenizer.tokenize(texts).to_list()
-    ]
+    rows = encoded.peer_rows(tokenizer, texts)
     mask, theirs = encoded.peer_outputs(tmp_path, folder, rows)
     states = theirs["hidden_states"].transpose(1, 2, 0, 3)
     assert states.shape[2:] == (7, 384)
