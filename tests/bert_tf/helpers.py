@@ -1,6 +1,7 @@
 """What several tests of the model share."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import tensorflow as tf
@@ -34,6 +35,16 @@ def make_batch(rows=4, length=10, predictions=3, seed=0, config=CONFIG):
             "next_sentence_labels": rng.integers(0, 2, rows).astype("i4"),
         }.items()
     }
+
+
+def report_of(folder):
+    """The report of a run."""
+    return json.loads(Path(folder, "report.json").read_text())
+
+
+def history_of(folder):
+    """What a run logged, one dict for each point."""
+    return [json.loads(line) for line in Path(folder, "history.jsonl").read_text().splitlines()]
 
 
 def cluster_of(count):
