@@ -1,11 +1,15 @@
 """What an encoder makes of one sequence at a time, and what transformers makes of the same."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import tensorflow as tf
 
+from bert_tf.vectors import run
 from bert_tf.vectors.extractor import Embedder
 from bert_tf.vectors.settings import EmbeddingSettings
+from pipelines.labelled.text_files import TextFile
 from tests import peers
 from tests.bert_tf import exported
 
@@ -15,6 +19,13 @@ TEXTS = [*exported.TEXTS, "the mask", " "]
 def make(folder, **settings):
     """An embedder with some settings."""
     return Embedder(folder, EmbeddingSettings(**settings))
+
+
+def write_vectors(folder, texts, output, **settings):
+    """Writes the vectors of texts, which are in a file next to them."""
+    path = Path(output).parent / "texts.txt"
+    path.write_text("".join(f"{text}\n" for text in texts))
+    run.write(folder, TextFile(str(path)), str(output), EmbeddingSettings(**settings))
 
 
 def alone(bundle, text, second=None):
