@@ -13,7 +13,6 @@ from bert_tf.models.config import BertConfig
 from bert_tf.vectors import extractor
 from bert_tf.vectors.extractor import Embedder, FeatureExtractor
 from bert_tf.vectors.settings import Combination, EmbeddingSettings, FeatureSettings
-from bert_tf.weights.bundle import Bundle, parameter_shapes
 from bert_tf.weights.formats import Format
 from pipelines.common.errors import InputError
 from pipelines.tokenizers.wordpiece_vocabulary import WordPieceVocabulary
@@ -299,12 +298,7 @@ def test_a_roberta_has_features_of_tokens_words_and_pairs(tmp_path):
     config = dataclasses.replace(
         BertConfig.named("roberta-debug"), vocab_size=len(learned), num_hidden_layers=1
     )
-    rng = np.random.default_rng(0)
-    arrays = {
-        name: rng.normal(name.endswith("gamma"), 0.2, shape).astype(np.float32)
-        for name, shape in parameter_shapes(config).items()
-    }
-    bundle = Bundle(config, arrays, learned, learned.resolve({}))
+    bundle = exported.random_bundle(config, learned, without=())
     folder = f"{tmp_path}/model"
     weights.write(bundle, folder, Format.BERT_TF)
     tokenizer, encoder = bundle.tokenizer(), bundle.encoder()
