@@ -1,5 +1,6 @@
 """What several tests of the model share."""
 
+import dataclasses
 import json
 from pathlib import Path
 
@@ -35,6 +36,28 @@ def make_batch(rows=4, length=10, predictions=3, seed=0, config=CONFIG):
             "next_sentence_labels": rng.integers(0, 2, rows).astype("i4"),
         }.items()
     }
+
+
+def with_one_segment(model):
+    """A bundle whose token types are cut to one, so that it takes no pairs."""
+    name = "encoder/embeddings/token_type_embeddings"
+    return dataclasses.replace(
+        model,
+        config=dataclasses.replace(model.config, type_vocab_size=1),
+        weights=model.weights | {name: model.weights[name][:1]},
+    )
+
+
+def slope_at(loss, variable, where, change):
+    """The slope of a loss at one element of a variable, by differences."""
+    kept, ends = variable.numpy(), []
+    for sign in (1, -1):
+        moved = kept.copy()
+        moved[where] += sign * change
+        variable.assign(moved)
+        ends.append(float(loss()))
+    variable.assign(kept)
+    return (ends[0] - ends[1]) / (2 * change)
 
 
 def report_of(folder):

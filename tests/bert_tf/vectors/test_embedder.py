@@ -15,6 +15,7 @@ from bert_tf.weights.bundle import MASKED_LM, NEXT_SENTENCE, POOLER
 from bert_tf.weights.formats import Format
 from pipelines.common.errors import InputError
 from tests.bert_tf import exported
+from tests.bert_tf.helpers import with_one_segment
 from tests.bert_tf.vectors import encoded
 from tests.bert_tf.vectors.encoded import TEXTS, alone, make
 
@@ -161,14 +162,7 @@ def test_a_pooler_that_was_not_trained_is_refused(folders, tmp_path, groups, opt
 
 
 def test_pairs_need_a_second_segment(vocab_path, tmp_path):
-    bundle = exported.make_bundle(vocab_path, [], 0)
-    name = "encoder/embeddings/token_type"
-    (key,) = [key for key in bundle.weights if key.startswith(name)]
-    single = dataclasses.replace(
-        bundle,
-        config=dataclasses.replace(bundle.config, type_vocab_size=1),
-        weights=bundle.weights | {key: bundle.weights[key][:1]},
-    )
+    single = with_one_segment(exported.make_bundle(vocab_path, [], 0))
     weights.write(single, f"{tmp_path}/model", Format.BERT_TF)
     with pytest.raises(InputError, match="sequences of 2 segments, but the model's type_vocab_s"):
         Embedder(f"{tmp_path}/model")(["a"], ["b"])
