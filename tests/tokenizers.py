@@ -45,6 +45,15 @@ def wordpiece(tokens, **settings):
     return WordPieceTokenizer(WordPieceVocabulary(tuple(tokens)), **settings)
 
 
+def framed_as_in_bert(made):
+    """The step of a tokenizer of the library that puts [CLS] and [SEP] around one text or two."""
+    return processors.TemplateProcessing(
+        single="[CLS]:0 $A:0 [SEP]:0",
+        pair="[CLS]:0 $A:0 [SEP]:0 $B:1 [SEP]:1",
+        special_tokens=[(token, made.token_to_id(token)) for token in ("[CLS]", "[SEP]")],
+    )
+
+
 def library_wordpiece(tokens, **settings):
     """The same in the library, as transformers makes it; settings are of its normalizer."""
     ids = {token: index for index, token in enumerate(tokens)}
@@ -52,11 +61,7 @@ def library_wordpiece(tokens, **settings):
     made.normalizer = normalizers.BertNormalizer(**settings)
     made.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     made.decoder = decoders.WordPiece()
-    made.post_processor = processors.TemplateProcessing(
-        single="[CLS]:0 $A:0 [SEP]:0",
-        pair="[CLS]:0 $A:0 [SEP]:0 $B:1 [SEP]:1",
-        special_tokens=[(token, ids[token]) for token in ("[CLS]", "[SEP]")],
-    )
+    made.post_processor = framed_as_in_bert(made)
     made.add_special_tokens(list(SPECIAL_TOKENS))
     return made
 
@@ -106,11 +111,7 @@ def library_modernbert(texts=SENTENCES, size=600, spaces=24):
     made.add_special_tokens([tokenizers.AddedToken("[MASK]", lstrip=True, special=True)])
     made.add_tokens([f"[unused{number}]" for number in range(3)])
     made.decoder = decoders.ByteLevel()
-    made.post_processor = processors.TemplateProcessing(
-        single="[CLS]:0 $A:0 [SEP]:0",
-        pair="[CLS]:0 $A:0 [SEP]:0 $B:1 [SEP]:1",
-        special_tokens=[(token, made.token_to_id(token)) for token in ("[CLS]", "[SEP]")],
-    )
+    made.post_processor = framed_as_in_bert(made)
     return made
 
 

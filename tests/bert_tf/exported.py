@@ -6,6 +6,7 @@ import numpy as np
 from tensorflow.core.protobuf import saved_model_pb2
 
 from bert_tf import tasks, weights
+from bert_tf.tasks.model import HeadShape
 from bert_tf.weights import formats
 from bert_tf.weights.bundle import Bundle, parameter_shapes
 from pipelines.labelled.schema import (
@@ -61,6 +62,24 @@ def make_tasks() -> dict[str, tasks.Task]:
     return changed
 
 
+PRETRAINING = ("masked_lm", "next_sentence")  # weights of pre-training alone
+
+
+def random_bundle(
+    config, vocabulary, found=(), seed=0, deviation=0.25, without=PRETRAINING
+) -> Bundle:
+    """Random weights of an encoder and tasks; names that begin with `without` are left out."""
+    rng = np.random.default_rng(seed)
+    heads = [HeadShape.of(task) for task in found if task.own_head]
+    arrays = {
+        name: rng.normal(float(name.endswith("gamma")), deviation, shape).astype(np.float32)
+        for name, shape in parameter_shapes(config, heads).items()
+        if not name.startswith(without)
+    }
+    described = tuple(task.describe() for task in found)
+    return Bundle(config, arrays, vocabulary, vocabulary.resolve({}), described)
+
+
 def make_bundle(vocab_path: str, found: list[tasks.Task], seed: int, pretrained=False) -> Bundle:
     """Random weights for some tasks on one encoder."""
     tokens = WordPieceVocabulary.load(vocab_path)
@@ -70,16 +89,7 @@ def make_bundle(vocab_path: str, found: list[tasks.Task], seed: int, pretrained=
         max_position_embeddings=48,
         hidden_act="gelu" if seed % 2 else "gelu_erf",
     )
-    rng = np.random.default_rng(seed)
-    arrays = {}
-    heads = [(task.name, task.units) for task in found if task.own_head]
-    for name, shape in parameter_shapes(config, heads).items():
-        if not pretrained and name.startswith(("masked_lm", "next_sentence")):
-            continue
-        center = 1.0 if name.endswith("gamma") else 0.0
-        arrays[name] = rng.normal(center, 0.25, shape).astype(np.float32)
-    descriptions = tuple(task.describe() for task in found)
-    return Bundle(config, arrays, tokens, tokens.resolve({}), descriptions)
+    return random_bundle(config, tokens, found, seed, without=() if pretrained else PRETRAINING)
 
 
 # The folder of each task: two share an encoder.

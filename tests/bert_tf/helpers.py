@@ -1,6 +1,8 @@
 """What several tests of the model share."""
 
+import dataclasses
 import json
+from pathlib import Path
 
 import numpy as np
 import tensorflow as tf
@@ -34,6 +36,38 @@ def make_batch(rows=4, length=10, predictions=3, seed=0, config=CONFIG):
             "next_sentence_labels": rng.integers(0, 2, rows).astype("i4"),
         }.items()
     }
+
+
+def with_one_segment(model):
+    """A bundle whose token types are cut to one, so that it takes no pairs."""
+    name = "encoder/embeddings/token_type_embeddings"
+    return dataclasses.replace(
+        model,
+        config=dataclasses.replace(model.config, type_vocab_size=1),
+        weights=model.weights | {name: model.weights[name][:1]},
+    )
+
+
+def slope_at(loss, variable, where, change):
+    """The slope of a loss at one element of a variable, by differences."""
+    kept, ends = variable.numpy(), []
+    for sign in (1, -1):
+        moved = kept.copy()
+        moved[where] += sign * change
+        variable.assign(moved)
+        ends.append(float(loss()))
+    variable.assign(kept)
+    return (ends[0] - ends[1]) / (2 * change)
+
+
+def report_of(folder):
+    """The report of a run."""
+    return json.loads(Path(folder, "report.json").read_text())
+
+
+def history_of(folder):
+    """What a run logged, one dict for each point."""
+    return [json.loads(line) for line in Path(folder, "history.jsonl").read_text().splitlines()]
 
 
 def cluster_of(count):

@@ -20,6 +20,7 @@ from pipelines.common import locks
 from pipelines.common.errors import InputError
 from tests import commands
 from tests.bert_tf import exported
+from tests.bert_tf.helpers import with_one_segment
 
 
 def test_no_variable_is_stored_twice(export):
@@ -251,13 +252,7 @@ def test_tasks_may_be_in_folders_with_blanks(folders, tmp_path):
 
 
 def test_pairs_need_two_segments(folders, tmp_path):
-    model = weights.read(folders["qa"])
-    name = "encoder/embeddings/token_type_embeddings"
-    narrow = dataclasses.replace(
-        model,
-        config=dataclasses.replace(model.config, type_vocab_size=1),
-        weights=model.weights | {name: model.weights[name][:1]},
-    )
+    narrow = with_one_segment(weights.read(folders["qa"]))
     weights.write(narrow, f"{tmp_path}/qa", weights.formats.Format.BERT_TF)
     with pytest.raises(InputError, match="qa: has sequences of 2 segments"):
         sources.find([f"qa={tmp_path}/qa"])

@@ -12,9 +12,9 @@ from bert_tf.inspection.settings import InspectionSettings
 from bert_tf.serving.plan import EngineName, ExecutionPlan
 from bert_tf.serving.predictor import Predictor
 from bert_tf.weights import formats
-from bert_tf.weights.bundle import Bundle, parameter_shapes
 from pipelines.tokenizers.packing import MODEL_INPUTS
 from pipelines.tokenizers.wordpiece_vocabulary import WordPieceVocabulary
+from tests.bert_tf.exported import random_bundle
 
 pytestmark = pytest.mark.more
 
@@ -33,16 +33,8 @@ def model(request, vocab_path, tmp_path_factory) -> str:
         dataclasses.replace(tasks.make(kind, name), max_seq_length=40, labels=("a", "b", "c"))
         for name, kind in KINDS.items()
     ]
-    rng = np.random.default_rng(0)
-    shapes = parameter_shapes(config, [(task.name, task.units) for task in found])
-    arrays = {
-        name: rng.normal(float(name.endswith("gamma")), 0.3, shape).astype("f4")
-        for name, shape in shapes.items()
-        if not name.startswith("next_sentence")
-    }
-    described = tuple(task.describe() for task in found)
     folder = str(tmp_path_factory.mktemp(request.param) / "model")
-    bundle = Bundle(config, arrays, vocabulary, tasks=described)
+    bundle = random_bundle(config, vocabulary, found, deviation=0.3, without=("next_sentence",))
     weights.write(bundle, folder, formats.Format.BERT_TF)
     return folder
 

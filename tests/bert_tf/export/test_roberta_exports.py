@@ -11,9 +11,9 @@ from bert_tf.serving.engines import SavedModelSession
 from bert_tf.serving.plan import EngineName, ExecutionPlan
 from bert_tf.serving.predictor import Predictor
 from bert_tf.weights import formats
-from bert_tf.weights.bundle import Bundle, parameter_shapes
 from pipelines.labelled.schema import SpanExample
 from pipelines.tokenizers.packing import MODEL_INPUTS
+from tests.bert_tf.exported import random_bundle
 from tests.pipelines.tokenizers import byte_bpe_reference
 from tests.tiny import tiny_config
 
@@ -41,16 +41,8 @@ def model(tmp_path_factory) -> str:
             tasks.make("tagging", "tags"), max_seq_length=64, labels=("A", "B", "C")
         ),
     ]
-    shapes = parameter_shapes(config, [(task.name, task.units) for task in found])
-    rng = np.random.default_rng(0)
-    arrays = {
-        name: rng.normal(0, 1, shape).astype("f4")
-        for name, shape in shapes.items()
-        if not name.startswith(("masked_lm", "next_sentence"))
-    }
-    described = tuple(task.describe() for task in found)
     folder = str(tmp_path_factory.mktemp("roberta") / "model")
-    bundle = Bundle(config, arrays, vocabulary, tasks=described)
+    bundle = random_bundle(config, vocabulary, found)
     weights.write(bundle, folder, formats.Format.BERT_TF)
     return folder
 

@@ -13,12 +13,11 @@ from bert_tf.finetuning import batches, task_data
 from bert_tf.models.head_config import HeadConfig
 from bert_tf.serving.predictor import Predictor
 from bert_tf.tasks import objectives
-from bert_tf.tasks.model import HeadShape
-from bert_tf.weights.bundle import Bundle, parameter_shapes
 from pipelines.common.errors import InputError
 from pipelines.labelled.schema import WordsExample
 from pipelines.tokenizers.wordpiece_vocabulary import WordPieceVocabulary
-from tests.bert_tf.exported import MAX_LENGTH, TEXTS, tiny_config
+from tests.bert_tf.exported import MAX_LENGTH, TEXTS, random_bundle
+from tests.tiny import tiny_config
 
 LABELS = ("B-X", "B-Y Z", "I-X", "I-Y Z", "O")
 
@@ -33,12 +32,7 @@ def bundle(request, vocab_path):
         labels=LABELS,
         max_seq_length=MAX_LENGTH,
     )
-    rng, arrays = np.random.default_rng(3), {}
-    for name, shape in parameter_shapes(config, [HeadShape.of(task)]).items():
-        if not name.startswith(("masked_lm", "next_sentence")):
-            center = 1.0 if name.endswith("gamma") else 0.0
-            arrays[name] = rng.normal(center, 0.25, shape).astype(np.float32)
-    return Bundle(config, arrays, tokens, tokens.resolve({}), (task.describe(),))
+    return random_bundle(config, tokens, [task], seed=3)
 
 
 @pytest.fixture(scope="module")

@@ -13,6 +13,7 @@ from pipelines.common.errors import InputError
 from pipelines.tokenizers import registry
 from pipelines.tokenizers.wordpiece_vocabulary import WordPieceVocabulary
 from tests import commands
+from tests.bert_tf.helpers import with_one_segment
 from tests.bert_tf.labelled_data import TOKENS, command, make_spans, make_texts, settings_of
 
 
@@ -127,13 +128,7 @@ def test_a_folder_of_others_is_left_as_it_is(tmp_path, init):
 
 
 def test_pairs_for_a_model_of_one_segment_are_refused(tmp_path, init):
-    model = weights.read(init)
-    name = "encoder/embeddings/token_type_embeddings"
-    narrow = dataclasses.replace(
-        model,
-        config=dataclasses.replace(model.config, type_vocab_size=1),
-        weights=model.weights | {name: model.weights[name][:1]},
-    )
+    narrow = with_one_segment(weights.read(init))
     weights.write(narrow, f"{tmp_path}/narrow", Format.BERT_TF)
     (tmp_path / "data").mkdir()
     for split in ("train", "dev"):

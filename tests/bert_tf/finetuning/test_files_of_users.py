@@ -1,12 +1,12 @@
 """Fine-tuning with files as people have them: without headers, with numbers for labels, comments."""
 
 import csv
-import json
 import random
 
 import pytest
 
 from tests import commands
+from tests.bert_tf.helpers import report_of
 from tests.bert_tf.labelled_data import BAD, GOOD, make_texts, sentence
 
 
@@ -22,17 +22,12 @@ def _news(path, count, seed):
             writer.writerow([label, title, text])
 
 
-def _tune(init, output, *flags):
-    return commands.run(
+def _command(init, output, *flags):
+    return [
         "finetune", f"--init={init}", f"--output={output}", f"--cache={output.parent}/cache",
         "--batch_size=16", "--learning_rate=2e-3", "--max_seq_length=40", "--precision=float32",
         "--dropout=0", *flags,
-    )  # fmt: skip
-
-
-def _error(process):
-    assert process.returncode == 2, process.stderr[-2000:]
-    return process.stderr.strip().splitlines()[-1]
+    ]  # fmt: skip
 
 
 def _rows(path):
@@ -46,20 +41,19 @@ def test_a_file_without_header_is_learned_and_predicted_by_the_names_of_its_labe
         _news(tmp_path / f"{name}.csv", count, name)
     layout = ["--columns=label=1,text=2+3", "--label_map=1=World,2=Sports"]
     data = [f"--{name}={tmp_path}/{name}.csv" for name in ("train", "dev")]
-    done = _tune(init, tmp_path / "out", "--task=classification", *data, *layout, "--epochs=6")
-    assert done.returncode == 0, done.stderr[-3000:]
-    report = json.loads((tmp_path / "out/report.json").read_text())
+    flags = ["--task=classification", *data, *layout, "--epochs=6"]
+    commands.done(*_command(init, tmp_path / "out", *flags))
+    report = report_of(tmp_path / "out")
     assert report["metrics"]["median"]["accuracy"] > 0.85
     assert report["labels"]["classification"].keys() == {"World", "Sports"}
     dev = _rows(tmp_path / "out/predictions.dev.tsv")
     assert {row["true_label"] for row in dev} == {"World", "Sports"}
     assert all(row["text"].count(" ") >= 4 for row in dev)
     # The model remembers how its files are laid out.
-    predicted = commands.run(
+    predicted = commands.done(
         "predict", f"--model={tmp_path}/out", f"--input={tmp_path}/test.csv", "--labelled",
         f"--output={tmp_path}/answers",
     )  # fmt: skip
-    assert predicted.returncode == 0, predicted.stderr[-3000:]
     rows = _rows(tmp_path / "answers/predictions.test.tsv")
     assert len(rows) == 12 and {row["label"] for row in rows} <= {"World", "Sports"}
     right = sum(row["label"] == row["true_label"] for row in rows)
@@ -76,18 +70,16 @@ def test_texts_and_labels_of_their_own_files_in_another_encoding(init, tmp_path)
         (tmp_path / f"{split}_labels.txt").write_text("\n".join(map(str, labels)))
     (tmp_path / "mapping.txt").write_bytes("0\tdéçu\n1\tcontent\n".encode("cp1252"))
     flags = ["--task=classification", f"--data={tmp_path}", "--epochs=1"]
-    message = _error(_tune(init, tmp_path / "out", *flags))
+    message = commands.error(*_command(init, tmp_path / "out", *flags))
     assert "train_text.txt: line 1: byte" in message and "--encoding=cp1252" in message
-    done = _tune(init, tmp_path / "out", *flags, "--encoding=cp1252")
-    assert done.returncode == 0, done.stderr[-3000:]
-    report = json.loads((tmp_path / "out/report.json").read_text())
+    commands.done(*_command(init, tmp_path / "out", *flags, "--encoding=cp1252"))
+    report = report_of(tmp_path / "out")
     assert report["examples"]["classification"] == {"train": 40, "dev": 8, "test": 8}
     assert report["labels"]["classification"].keys() == {"déçu", "content"}
-    predicted = commands.run(
+    commands.done(
         "predict", f"--model={tmp_path}/out", f"--input={tmp_path}/test_text.txt", "--labelled",
         f"--output={tmp_path}/answers", "--encoding=cp1252",
     )  # fmt: skip
-    assert predicted.returncode == 0, predicted.stderr[-3000:]
     rows = _rows(tmp_path / "answers/predictions.test.tsv")
     assert {row["true_label"] for row in rows} <= {"déçu", "content"} and len(rows) == 8
     assert all(row["text"].endswith("«é»") for row in rows)
@@ -97,8 +89,8 @@ def test_names_against_numbers_are_told_with_the_remedy(init, tmp_path):
     _news(tmp_path / "train.csv", 40, 0)
     (tmp_path / "dev.csv").write_text('"World","a","b"\n')
     flags = [f"--train={tmp_path}/train.csv", f"--dev={tmp_path}/dev.csv"]
-    columns = "--columns=label=1,text=3"
-    message = _error(_tune(init, tmp_path / "out", "--task=classification", *flags, columns))
+    flags += ["--task=classification", "--columns=label=1,text=3"]
+    message = commands.error(*_command(init, tmp_path / "out", *flags))
     assert "dev.csv: line 1: the label 'World' does not occur in the training data" in message
     assert "Fine-tune with names for numbers: --label_map=1=NAME,2=NAME,..." in message
     assert not (tmp_path / "out").exists()
@@ -109,16 +101,16 @@ def test_each_split_may_have_columns_of_its_own_and_named_files_come_first(init,
     make_texts(tmp_path, train=40, dev=16)
     _news(tmp_path / "train.csv", 40, 0)
     (tmp_path / "dev.csv").write_text("review,stars\nthe film is good,1\na sad story,2\n")
-    done = _tune(
-        init, tmp_path / "out", "--task=classification", f"--data={tmp_path}",
-        f"--train={tmp_path}/train.csv", f"--dev={tmp_path}/dev.csv",
-        "--columns=label=1,text=3", "--dev_columns=text=review,label=stars", "--epochs=1",
-        "--test_columns=text=text,label=label",
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-3000:]
+    flags = [
+        "--task=classification", f"--data={tmp_path}", f"--train={tmp_path}/train.csv",
+        f"--dev={tmp_path}/dev.csv", "--columns=label=1,text=3",
+        "--dev_columns=text=review,label=stars", "--test_columns=text=text,label=label",
+        "--epochs=1",
+    ]  # fmt: skip
+    commands.done(*_command(init, tmp_path / "out", *flags))
     texts = [row["text"] for row in _rows(tmp_path / "out/predictions.dev.tsv")]
     assert texts == ["the film is good", "a sad story"]
-    report = json.loads((tmp_path / "out/report.json").read_text())
+    report = report_of(tmp_path / "out")
     assert report["examples"]["classification"] == {"train": 40, "dev": 2, "test": 10}
 
 
@@ -135,20 +127,20 @@ def test_texts_for_labels_are_not_trained_on(init, tmp_path, task, text, message
     path = tmp_path / "train.tsv"
     path.write_text(text)
     columns = ["--columns=label=2,text=1"] if task == "classification" else []
-    process = _tune(init, tmp_path / "out", f"--task={task}", f"--train={path}", *columns)
-    assert message in _error(process)
+    flags = [f"--task={task}", f"--train={path}", *columns]
+    assert message in commands.error(*_command(init, tmp_path / "out", *flags))
     assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.more
 def test_a_model_that_says_one_thing_only_is_told(init, tmp_path):
     _news(tmp_path / "train.csv", 64, 0)
-    done = _tune(
-        init, tmp_path / "out", "--task=classification", f"--train={tmp_path}/train.csv",
-        "--columns=label=1,text=3", "--epochs=0.1", "--dev_fraction=0.5",
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-3000:]
-    report = json.loads((tmp_path / "out/report.json").read_text())
+    flags = [
+        "--task=classification", f"--train={tmp_path}/train.csv", "--columns=label=1,text=3",
+        "--epochs=0.1", "--dev_fraction=0.5",
+    ]  # fmt: skip
+    done = commands.done(*_command(init, tmp_path / "out", *flags))
+    report = report_of(tmp_path / "out")
     warning, below_words = report["warnings"]
     assert below_words == (
         f"classification: accuracy on dev, {report['metrics']['median']['accuracy']:.4f}, is below "

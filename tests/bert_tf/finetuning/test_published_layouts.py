@@ -9,17 +9,13 @@ from bert_tf.finetuning import task_data
 from bert_tf.finetuning.settings import FineTuningSettings, TaskRequest
 from pipelines.common.errors import InputError
 from pipelines.labelled import labels
+from tests.pipelines.labelled.labelled_files import write
 
 WORDS = itertools.cycle("the film is a good story with music and light".split())
 
 
 def text(count=5):
     return " ".join(next(WORDS) for _ in range(count))
-
-
-def write(path, content):
-    path.write_text(content, "utf-8")
-    return str(path)
 
 
 def write_rows(path, rows):

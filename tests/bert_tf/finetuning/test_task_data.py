@@ -24,11 +24,15 @@ def tokens(vocab_path):
     return registry.load_tokenizer(vocab_path)
 
 
+def _load_data(path, tokens, kind, columns=()):
+    """The data of a folder, or of a file that is split."""
+    request = TaskRequest(kind, kind, str(path), columns=columns)
+    return task_data.load(request, FineTuningSettings((request,), "none"), tokens)
+
+
 def _load(tmp_path, tokens, kind, text, columns=(), name="data.tsv"):
     (tmp_path / name).write_text(text)
-    request = TaskRequest(kind, kind, str(tmp_path / name), columns=columns)
-    settings = FineTuningSettings((request,), "none")
-    return task_data.load(request, settings, tokens)
+    return _load_data(tmp_path / name, tokens, kind, columns)
 
 
 def test_other_columns_are_other_features(tmp_path, tokens):
@@ -53,23 +57,6 @@ def test_a_map_next_to_the_data_names_labels(tmp_path, tokens, caplog):
     named = text.replace("\t0", "\tgood").replace("\t1", "\tbad")
     assert _load(tmp_path, tokens, "classification", named).task.labels == ("bad", "good")
     assert _load(tmp_path, tokens, "regression", text).task.labels == ()
-
-
-@pytest.mark.parametrize(
-    ("path", "split"),
-    [
-        ("a/dev.csv", "dev"),
-        ("test.jsonl.gz", "test"),
-        ("a/val_text.txt", "dev"),
-        ("d.json#validation", "dev"),
-        ("d.json#oos_test", "oos_test"),
-        ("a/test-00000-of-00003.parquet", "test"),
-        ("a/test/data-00000-of-00001.arrow", "test"),
-        ("a/new/data-00000-of-00001.arrow", "data-00000-of-00001"),
-    ],
-)
-def test_predictions_are_named_after_the_split(path, split):
-    assert file_prediction._split_of(path, tasks.make("classification")) == split
 
 
 def test_a_rare_label_stays_in_training(tmp_path, tokens):
@@ -161,9 +148,7 @@ def test_test_files_are_scored_where_they_have_labels(
 ):
     for name, text in (("train", train), ("dev", train), ("test", test)):
         (tmp_path / f"{name}.tsv").write_text(text + "\n")
-    request = TaskRequest(kind, kind, str(tmp_path))
-    settings = FineTuningSettings((request,), "none")
-    found = task_data.load(request, settings, tokens)
+    found = _load_data(tmp_path, tokens, kind)
     assert found.test[0].labelled == (reason is None)
     assert len(found.test[0].examples) == 1
     warnings = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
@@ -201,8 +186,7 @@ def test_rows_of_a_file_that_is_not_scored_are_not_skipped(tmp_path, tokens):
     for name, more in (("train", ""), ("dev", ""), ("test", "it\tis\t-\nso\tit\t\n")):
         rows = "".join(f"a {i}\tb\t{'yes' if i % 2 else 'no'}\n" for i in range(8))
         (tmp_path / f"{name}.tsv").write_text(f"sentence1\tsentence2\tlabel\n{rows}{more}")
-    request = TaskRequest("pair", "pair", str(tmp_path))
-    found = task_data.load(request, FineTuningSettings((request,), "none"), tokens)
+    found = _load_data(tmp_path, tokens, "pair")
     assert not found.test[0].labelled and len(found.test[0].examples) == 10
     assert "rows skipped" not in found.notes
 
@@ -235,12 +219,9 @@ def test_sentences_without_words_have_no_tags(tmp_path, tokens):
 def test_pairs_and_single_texts_do_not_mix(tmp_path, tokens):
     (tmp_path / "train.csv").write_text("text,label\na,1\nb,2\n")
     (tmp_path / "dev.csv").write_text("sentence1,sentence2,label\na,b,1\n")
-    request = TaskRequest("classification", "mood", str(tmp_path))
-    settings = FineTuningSettings((request,), "none")
-    with pytest.raises(
-        InputError, match="dev.csv: line 2: the file has pairs, the task mood takes"
-    ):
-        task_data.load(request, settings, tokens)
+    message = "dev.csv: line 2: the file has pairs, the task classification takes"
+    with pytest.raises(InputError, match=message):
+        _load_data(tmp_path, tokens, "classification")
 
 
 @pytest.mark.parametrize("max_seq_length", [8, 64])
@@ -262,8 +243,7 @@ def test_labels_that_training_lacks_count_as_wrong(tmp_path, tokens, caplog):
         rows = "".join(f"a {i}\t{'yes' if i % 2 else 'no'}\n" for i in range(8))
         (tmp_path / f"{name}.tsv").write_text(f"text\tlabel\n{rows}{more}")
     for kind, exact in (("classification", "accuracy"), ("multilabel", "exact_match")):
-        request = TaskRequest(kind, kind, str(tmp_path))
-        found = task_data.load(request, FineTuningSettings((request,), "none"), tokens)
+        found = _load_data(tmp_path, tokens, kind)
         assert found.task.labels == ("no", "yes") or kind == "multilabel"
         assert found.notes["dev labels that training lacks, which count as wrong"] == 2
         assert found.notes["test labels that training lacks, which count as wrong"] == 1
@@ -281,14 +261,13 @@ def test_labels_that_training_lacks_count_as_wrong(tmp_path, tokens, caplog):
             found.task.draw(figure.Figure(), split.examples, guesses)
     (tmp_path / "dev.tsv").write_text("text\tlabel\na\t1\nb\t0\n")
     with pytest.raises(InputError, match=r"the label '1' does not occur .* --label_map=1=NAME"):
-        task_data.load(request, FineTuningSettings((request,), "none"), tokens)
+        _load_data(tmp_path, tokens, "multilabel")
 
 
 def test_tags_that_training_lacks_count_as_wrong(tmp_path, tokens):
     for name, tag in (("train", "B-PER"), ("dev", "B-ORG"), ("test", "B-PER")):
         (tmp_path / f"{name}.txt").write_text(f"the O\nlayer B-PER\n\ndeep {tag}\n\n" * 4)
-    request = TaskRequest("ner", "ner", str(tmp_path))
-    found = task_data.load(request, FineTuningSettings((request,), "none"), tokens)
+    found = _load_data(tmp_path, tokens, "ner")
     (dev,) = found.dev
     guesses = [TagsPrediction(("O", "B-PER")[: len(e.words)], np.ones(2)) for e in dev.examples]
     guesses = [g if len(g.tags) == 2 else TagsPrediction(("B-PER",), np.ones(1)) for g in guesses]

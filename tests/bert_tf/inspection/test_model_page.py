@@ -19,12 +19,11 @@ from bert_tf.tasks.span import inspection as span
 from bert_tf.tasks.span.decoding import Candidate
 from bert_tf.tasks.tagging import inspection as tagging
 from bert_tf.weights import formats
-from bert_tf.weights.bundle import Bundle, parameter_shapes
 from pipelines.common.errors import InputError
 from pipelines.labelled.features import FeatureColumn
 from pipelines.tokenizers import registry
 from pipelines.tokenizers.wordpiece_vocabulary import SPECIAL_TOKENS, WordPieceVocabulary
-from tests.bert_tf.exported import MAX_LENGTH, TEXTS
+from tests.bert_tf.exported import MAX_LENGTH, TEXTS, random_bundle
 from tests.tiny import tiny_config
 
 MASKED = "The [MASK] model reads  every [MASK]of the token ☃."
@@ -288,14 +287,9 @@ def byte_model(tmp_path_factory):
     config = tiny_config(
         len(tokens), num_hidden_layers=1, type_vocab_size=1, model_type="roberta", position_offset=2
     )
-    rng = np.random.default_rng(0)
-    values = {
-        name: rng.normal(size=shape).astype("f4")
-        for name, shape in parameter_shapes(config).items()
-        if not name.startswith("next_sentence")
-    }
+    bundle = random_bundle(config, vocabulary, deviation=1, without=("next_sentence",))
     folder = str(tmp_path_factory.mktemp("bytes") / "model")
-    weights.write(Bundle(config, values, vocabulary), folder, formats.Format.BERT_TF)
+    weights.write(bundle, folder, formats.Format.BERT_TF)
     return folder
 
 

@@ -12,6 +12,7 @@ from bert_tf.models.config import BertConfig
 from bert_tf.models.elmo import ElmoEncoder, word_embeddings
 from bert_tf.models.elmo_config import CHARACTERS, ElmoConfig
 from pipelines.common.errors import InputError
+from tests.bert_tf.helpers import slope_at
 from tests.bert_tf.models.elmo_models import (
     BATCH,
     CONFIG,
@@ -114,14 +115,7 @@ def test_gradients_are_those_of_differences():
         gradient = tf.convert_to_tensor(gradient).numpy()
         where = np.unravel_index(np.abs(gradient).argmax(), variable.shape)
         assert gradient[where] != 0, variable.path
-        kept, change, ends = variable.numpy(), 1e-3, []
-        for sign in (1, -1):
-            moved = kept.copy()
-            moved[where] += sign * change
-            variable.assign(moved)
-            ends.append(float(loss()))
-        variable.assign(kept)
-        slope = (ends[0] - ends[1]) / (2 * change)
+        slope = slope_at(loss, variable, where, 1e-3)
         assert gradient[where] == pytest.approx(slope, rel=5e-2, abs=2e-2), variable.path
 
 

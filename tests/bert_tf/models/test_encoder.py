@@ -16,14 +16,7 @@ from bert_tf.tasks.model import HeadShape, TaskModel
 from bert_tf.weights.bundle import parameter_shapes
 from pipelines.tokenizers.packing import MODEL_INPUTS
 from tests.bert_tf.helpers import CONFIG, make_batch
-from tests.bert_tf.models import formulas
-
-
-def _randomize(model, seed=0):
-    rng = np.random.default_rng(seed)
-    for variable in model.variables:
-        variable.assign(rng.normal(0, 0.3, variable.shape) + (1 if "gamma" in variable.path else 0))
-
+from tests.bert_tf.models import formulas, user_models
 
 # What makes relatives of BERT: each option alone, and as two of them have several together.
 OPTIONS = [
@@ -58,7 +51,7 @@ each_option = pytest.mark.parametrize("options", OPTIONS, ids=str)
 def encoder(request):
     """An encoder of each option, with random weights."""
     found = BertEncoder(dataclasses.replace(CONFIG, **request.param))
-    _randomize(found)
+    user_models.randomize(found)
     return found
 
 
@@ -292,16 +285,6 @@ def test_mixed_precision_keeps_float32_variables_and_is_near():
         np.testing.assert_allclose(tf.cast(x, tf.float32), near, atol=0.08)
 
 
-@pytest.mark.parametrize("cls", [BertEncoder, MaskedLMNextSentence])
-def test_get_config_round_trip(cls):
-    model = cls(CONFIG, dtype="mixed_bfloat16", name="mine")
-    again = cls.from_config(model.get_config())
-    assert again.config == CONFIG
-    assert again.name == "mine"
-    assert again.dtype_policy.name == "mixed_bfloat16"
-    assert [v.path for v in again.variables] == [v.path for v in model.variables]
-
-
 def test_operations_are_those_of_the_products():
     encoder = BertEncoder.unallocated(BertConfig())
     # Two for each multiply-add of a kernel and token, and of scores and contexts.
@@ -344,9 +327,3 @@ def test_initial_weights_are_a_truncated_normal():
     # Cut at two deviations, a normal keeps 0.88 of its own deviation.
     assert table.std() == pytest.approx(0.02 * 0.88, rel=0.02)
     assert not encoder.pooler.bias.numpy().any()
-
-
-def test_too_long_sequences_are_an_error():
-    with pytest.raises(ValueError, match="13 tokens exceed the 12 positions"):
-        BertEncoder(CONFIG)({name: tf.ones([1, 13], tf.int32) for name in (
-            "input_word_ids", "input_mask", "input_type_ids")})  # fmt: skip

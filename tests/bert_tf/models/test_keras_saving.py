@@ -132,6 +132,7 @@ def test_our_own_models_are_saved_and_loaded(model, tmp_path):
     for wanted, found in zip(*map(keras.tree.flatten, (model(batch), loaded(batch))), strict=True):
         np.testing.assert_array_equal(found, wanted)
     assert loaded.get_config() == model.get_config()
+    assert [v.path for v in loaded.variables] == [v.path for v in model.variables]
     assert _trained(loaded) == _trained(model)
 
 

@@ -30,6 +30,9 @@ def test_masks(share, most, mask_fraction, rest, seed):
     found = {k: v.numpy() for k, v in masking(batch, tf.constant(seed)).items()}
     again = masking(batch, tf.constant(seed))
     assert all((found[name] == again[name].numpy()).all() for name in found)
+    assert {name: value.dtype for name, value in found.items() if name.startswith("masked")} == {
+        "masked_lm_positions": "i4", "masked_lm_ids": "i4", "masked_lm_weights": "f4",
+    }  # fmt: skip
     replaced = []
     for row in range(_ROWS):
         count = int(found["masked_lm_weights"][row].sum())

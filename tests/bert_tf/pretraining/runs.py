@@ -22,6 +22,11 @@ def run(*arguments):
     return commands.run(*command(*arguments))
 
 
+def done(*arguments):
+    """Runs the command, which must end well."""
+    return commands.done(*command(*arguments))
+
+
 def write_examples(corpus, vocab, output, *extra):
     commands.done(
         "write-examples", f"--corpus={corpus}", f"--vocab={vocab}", f"--output={output}",

@@ -1,7 +1,6 @@
 """What a run notes as it goes on: guesses for held-out sentences, and their metrics."""
 
 import dataclasses
-import json
 import os
 
 import numpy as np
@@ -13,7 +12,7 @@ from bert_tf.pretraining import masked_sentences, milestones
 from bert_tf.pretraining.milestones import Milestones
 from pipelines.tokenizers.wordpiece import WordPieceTokenizer
 from pipelines.tokenizers.wordpiece_vocabulary import WordPieceVocabulary
-from tests.bert_tf.helpers import CONFIG
+from tests.bert_tf.helpers import CONFIG, report_of
 
 pytestmark = pytest.mark.more
 
@@ -173,7 +172,7 @@ def test_only_the_chief_writes_and_nothing_is_scored_where_there_is_nothing(ques
 
 def test_a_run_notes_its_milestones(finished):
     lines = milestones.read(str(finished))
-    report = json.loads((finished / "report.json").read_text())
+    report = report_of(finished)
     assert [line["step"] for line in lines if "guesses" in line] == [10, 20, 30, 40, 50, 60]
     (scored,) = [line for line in lines if "held_out" in line]
     assert scored["step"] == 60

@@ -18,11 +18,12 @@ from bert_tf.models import configs
 from bert_tf.models.config import BertConfig
 from pipelines.common.errors import InputError
 from tests import commands
-from tests.bert_tf.pretraining.runs import MODEL, SHORT, command, run, write_examples
+from tests.bert_tf.helpers import history_of, report_of
+from tests.bert_tf.pretraining.runs import MODEL, SHORT, command, done, run, write_examples
 
 
 def test_the_output_folder_holds_all(finished):
-    report = json.loads((finished / "report.json").read_text())
+    report = report_of(finished)
     for key in (
         "masked_lm_accuracy", "unigram_accuracy", "bigram_accuracy", "next_sentence_accuracy",
         "perplexity", "steps", "sequences_per_second", "seconds",
@@ -33,7 +34,7 @@ def test_the_output_folder_holds_all(finished):
     assert configs.load(str(finished / "bert_config.json")) == MODEL
     assert (finished / "vocab.txt").read_text().startswith("[PAD]\n")
     assert (finished / "curves.png").read_bytes()[:4] == b"\x89PNG"
-    assert len((finished / "history.jsonl").read_text().splitlines()) == 12
+    assert len(history_of(finished)) == 12
     assert sorted(os.listdir(finished / "checkpoints"))[-1] == "checkpoint-00000060"
     assert os.listdir(finished / "tensorboard")
 
@@ -54,7 +55,7 @@ def test_the_saved_model_takes_raw_text(finished):
 
 def test_a_finished_run_is_left_alone(finished, tfrecords, model_path):
     before = (finished / "report.json").stat().st_mtime_ns
-    assert run(tfrecords, model_path, finished).returncode == 0
+    done(tfrecords, model_path, finished)
     assert (finished / "report.json").stat().st_mtime_ns == before
 
 
@@ -117,9 +118,8 @@ def test_damaged_examples_are_named(tfrecords, model_path, tmp_path):
 @pytest.mark.more
 def test_left_to_right_trains(corpus_path, vocab_path, model_path, tmp_path):
     write_examples(corpus_path, vocab_path, tmp_path / "t", "--objective=left_to_right", *SHORT)
-    process = run(tmp_path / "t", model_path, tmp_path / "o", "--steps=10")
-    assert process.returncode == 0, process.stderr[-3000:]
-    report = json.loads((tmp_path / "o" / "report.json").read_text())
+    done(tmp_path / "t", model_path, tmp_path / "o", "--steps=10")
+    report = report_of(tmp_path / "o")
     assert report.get("next_sentence_accuracy") is None
     assert report["objective"] == "left_to_right"
 
@@ -132,13 +132,11 @@ def test_masks_can_be_drawn_on_the_device(corpus_path, vocab_path, model_path, t
     changed["settings"]["objective"] = "mlm"
     del changed["sha256"]
     path.write_text(json.dumps(changed))
-    process = run(tmp_path / "t", model_path, tmp_path / "o", "--accumulation=2")
-    assert process.returncode == 0, process.stderr[-3000:]
-    report = json.loads((tmp_path / "o" / "report.json").read_text())
+    done(tmp_path / "t", model_path, tmp_path / "o", "--accumulation=2")
+    report = report_of(tmp_path / "o")
     assert report["masked_sentences"][0]["guesses"]
     assert 0 < report["unigram_accuracy"] < report["masked_lm_accuracy"]
-    lines = (tmp_path / "o" / "history.jsonl").read_text().splitlines()
-    points = [json.loads(line) for line in lines]
+    points = history_of(tmp_path / "o")
     assert points[-1]["loss"] < points[0]["loss"] - 0.2
     assert points[0]["next_sentence_accuracy"] is None
 
@@ -150,19 +148,16 @@ def test_two_phases_of_two_lengths(corpus_path, vocab_path, tfrecords, model_pat
         "--max_predictions_per_seq=10", "--held_out_fraction=0.1",
     )  # fmt: skip
     both = f"{tfrecords},{tmp_path}/long"
-    process = run(
+    process = done(
         both, model_path, tmp_path / "o", "--steps=12,8", "--batch_size=32,16",
         "--learning_rate=2e-3,1e-3", "--warmup_steps=3,2",
     )  # fmt: skip
-    assert process.returncode == 0, process.stderr[-3000:]
-    points = [
-        json.loads(line) for line in (tmp_path / "o" / "history.jsonl").read_text().splitlines()
-    ]
+    points = history_of(tmp_path / "o")
     assert [point["phase"] for point in points] == [0, 0, 1, 1]
     # Each phase has a cycle of its own.
     rates = [2e-3 * 7 / 9, 2e-3 * 2 / 9, 1e-3 * 5 / 6, 0]
     assert [point["learning_rate"] for point in points] == pytest.approx(rates, rel=1e-5)
-    report = json.loads((tmp_path / "o" / "report.json").read_text())
+    report = report_of(tmp_path / "o")
     assert 0 < report["input_wait_fraction"] < 1
     assert "of the time waiting for input" in process.stdout
 
@@ -188,10 +183,9 @@ def test_without_held_out_examples_there_is_a_model_but_no_score(
         corpus_path, vocab_path, tmp_path / "t", "--max_seq_length=32",
         "--max_predictions_per_seq=5",
     )  # fmt: skip
-    process = run(tmp_path / "t", model_path, tmp_path / "o", "--steps=10", "--saved_model")
-    assert process.returncode == 0, process.stderr[-3000:]
+    process = done(tmp_path / "t", model_path, tmp_path / "o", "--steps=10", "--saved_model")
     assert "nan" not in process.stdout
-    report = json.loads((tmp_path / "o" / "report.json").read_text())
+    report = report_of(tmp_path / "o")
     assert report["masked_lm_accuracy"] is None
     assert (tmp_path / "o" / "saved_model" / "saved_model.pb").exists()
 

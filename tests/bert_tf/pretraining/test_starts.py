@@ -27,7 +27,8 @@ from bert_tf.training.optimizers import AdamW
 from pipelines.common.errors import InputError
 from pipelines.tokenizers import registry
 from tests import commands
-from tests.bert_tf.pretraining.runs import MODEL, command, run
+from tests.bert_tf.helpers import history_of, report_of
+from tests.bert_tf.pretraining.runs import MODEL, command, done, run
 
 pytestmark = pytest.mark.more
 
@@ -48,13 +49,12 @@ def foreign(finished, tmp_path):
 def test_a_run_can_begin_with_the_weights_of_another(finished, tfrecords, model_path, tmp_path):
     checkpoint = finished / "checkpoints" / "checkpoint-00000060"
     flags = ("--steps=5", f"--init={checkpoint}")
-    process = run(tfrecords, model_path, tmp_path / "o", *flags)
-    assert process.returncode == 0, process.stderr[-3000:]
-    first = json.loads((tmp_path / "o" / "history.jsonl").read_text().splitlines()[0])
-    fresh = json.loads((finished / "history.jsonl").read_text().splitlines()[0])
+    done(tfrecords, model_path, tmp_path / "o", *flags)
+    first = history_of(tmp_path / "o")[0]
+    fresh = history_of(finished)[0]
     assert first["loss"] < fresh["loss"] - 0.2
     # A run too short to have a speed can be asked for its report again.
-    assert run(tfrecords, model_path, tmp_path / "o", *flags).returncode == 0
+    done(tfrecords, model_path, tmp_path / "o", *flags)
 
 
 def test_a_checkpoint_of_a_run_that_has_not_ended_is_read(finished, tmp_path, tfrecords):
@@ -146,7 +146,7 @@ def test_first_weights_can_be_asked_for(tfrecords, model_path, tmp_path):
     """A run of a step at a rate of next to nothing leaves them as they are."""
     still = ("--steps=1", "--warmup_steps=0", "--learning_rate=1e-12")
     flags = ("--sinusoidal_positions", "--initializer_range=0.1", "--pmi_embeddings")
-    assert run(tfrecords, model_path, tmp_path / "o", *still, *flags).returncode == 0
+    done(tfrecords, model_path, tmp_path / "o", *still, *flags)
     found = weights.read(str(tmp_path / "o")).weights
     expected = first_weights.sinusoids(64, 32, 0.1)
     np.testing.assert_allclose(found["encoder/embeddings/position_embeddings"], expected, atol=1e-6)
@@ -165,26 +165,25 @@ def test_a_run_takes_the_minutes_it_is_given_and_is_otherwise_as_any(
 ):
     folders = {name: tmp_path / name for name in ("timed", "resumed", "plain")}
     flags = ("--minutes=0.1", "--save_every=7", "--warmup_steps=2")
-    timed = run(tfrecords, model_path, folders["timed"], *flags)
-    assert timed.returncode == 0, timed.stderr[-3000:]
+    timed = done(tfrecords, model_path, folders["timed"], *flags)
     ending = json.loads((folders["timed"] / "ending.json").read_text())
     steps, decay = ending["total_steps"], ending["decay_steps"]
     assert f"learning rate falls: {steps} steps in all" in timed.stderr
-    points = [json.loads(line) for line in (folders["timed"] / "history.jsonl").open()]
+    points = history_of(folders["timed"])
     assert points[-1]["step"] == steps and points[-1]["learning_rate"] == 0
     # One that is stopped while the rate falls goes on to the same end.
     shutil.copytree(folders["timed"], folders["resumed"])
     for path in (folders["resumed"] / "checkpoints").glob(f"*-{steps:08}*"):
         shutil.rmtree(path)
     (folders["resumed"] / "report.json").unlink()
-    assert run(tfrecords, model_path, folders["resumed"], *flags).returncode == 0
+    done(tfrecords, model_path, folders["resumed"], *flags)
     plain = (f"--steps={steps}", f"--decay_fraction={decay / steps}", "--warmup_steps=2")
-    assert run(tfrecords, model_path, folders["plain"], *plain).returncode == 0
-    reports = [json.loads((path / "report.json").read_text()) for path in folders.values()]
+    done(tfrecords, model_path, folders["plain"], *plain)
+    reports = [report_of(path) for path in folders.values()]
     assert {report["steps"] for report in reports} == {steps}
     assert len({report["weights_sha256"] for report in reports}) == 1
-    again = run(tfrecords, model_path, folders["timed"], *flags)
-    assert again.returncode == 0 and "is complete; nothing to do" in again.stderr
+    again = done(tfrecords, model_path, folders["timed"], *flags)
+    assert "is complete; nothing to do" in again.stderr
     other = run(tfrecords, model_path, folders["timed"], *flags, "--minutes=0.2")
     assert "minutes (was 0.1, now 0.2)" in _error(other)
 
@@ -215,16 +214,14 @@ def test_a_start_that_failed_can_be_corrected(foreign, tfrecords, model_path, tm
     flag = f"--init={foreign}"
     assert run(tfrecords, model_path, tmp_path / "o", "--steps=5", flag).returncode == 2
     assert (tmp_path / "o" / "run.json").exists()
-    done = run(tfrecords, model_path, tmp_path / "o", "--steps=4")
-    assert done.returncode == 0, done.stderr[-2000:]
+    done(tfrecords, model_path, tmp_path / "o", "--steps=4")
     # What has begun is another run's, though.
     assert run(tfrecords, model_path, tmp_path / "o", "--steps=3").returncode == 2
 
 
 def test_sizes_are_those_of_the_model_that_the_run_begins_with(finished, tfrecords, tmp_path):
     arguments = [a for a in command(tfrecords, "", tmp_path / "o") if "--model=" not in a]
-    done = commands.run(*arguments, "--steps=3", f"--init={finished}")
-    assert done.returncode == 0, done.stderr[-3000:]
+    commands.done(*arguments, "--steps=3", f"--init={finished}")
     config = json.loads((tmp_path / "o" / "bert_config.json").read_text())
     assert config["hidden_size"] == MODEL.hidden_size
 
@@ -236,9 +233,8 @@ def test_a_run_on_a_data_service_is_as_any(tfrecords, model_path, tmp_path):
     workers = [service.WorkerServer(service.WorkerConfig(where)) for _ in range(2)]
     remote = [f"--data_service={dispatcher.target}", "--data_service_workers=2"]
     for name, flags in (("here", []), ("there", [*remote, "--steps_per_execution=4"])):
-        done = run(tfrecords, model_path, tmp_path / name, "--steps=12", *flags)
-        assert done.returncode == 0, done.stderr[-3000:]
-    reports = [json.loads((tmp_path / n / "report.json").read_text()) for n in ("here", "there")]
+        done(tfrecords, model_path, tmp_path / name, "--steps=12", *flags)
+    reports = [report_of(tmp_path / n) for n in ("here", "there")]
     assert reports[0]["weights_sha256"] == reports[1]["weights_sha256"]
     del workers
     wrong = run(tfrecords, model_path, tmp_path / "o", "--data_service=localhost:5000")

@@ -29,6 +29,14 @@ from tests.bert_tf import exported
         ("classification", "validation.csv.gz", "dev"),
         ("classification", "Dev.CSV", "dev"),
         ("classification", "reviews.2023.csv.gz", "reviews.2023"),
+        ("classification", "test.jsonl.gz", "test"),
+        ("classification", "a/dev.csv", "dev"),
+        ("classification", "a/val_text.txt", "dev"),
+        ("classification", "d.json#validation", "dev"),
+        ("classification", "d.json#oos_test", "oos_test"),
+        ("classification", "a/test-00000-of-00003.parquet", "test"),
+        ("classification", "a/test/data-00000-of-00001.arrow", "test"),
+        ("classification", "a/new/data-00000-of-00001.arrow", "data-00000-of-00001"),
     ],
 )
 def test_files_have_the_splits_of_their_names(kind, name, split):

@@ -3,8 +3,6 @@
 import dataclasses
 import itertools
 import json
-import os
-import subprocess
 
 import numpy as np
 import pytest
@@ -14,6 +12,7 @@ from bert_tf import tasks
 from bert_tf.tasks.tagging import crf, schemes, serving
 from pipelines.common.errors import InputError
 from pipelines.labelled.schema import WordsExample
+from tests import peers
 
 TAGS = 3
 
@@ -221,18 +220,13 @@ print(json.dumps({
 
 @pytest.mark.slow
 def test_equals_pytorch_crf():
-    python = os.environ.get("PEER_PYTHON")
-    if not python:
-        pytest.skip("PEER_PYTHON names no Python with pytorch-crf; make test-all sets it")
+    python = peers.python("pytorch-crf")
     rng, emissions, transitions = _draw(5, batch=16, length=40, tags=9)
     tags = rng.integers(0, 9, (16, 40)).astype(np.int32)
     words = rng.integers(1, 41, 16)
     values = {"emissions": emissions, "transitions": transitions, "tags": tags, "words": words}
     request = {name: value.tolist() for name, value in values.items()}
-    command = [python, "-c", _PEER]
-    run = subprocess.run(command, input=json.dumps(request), capture_output=True, text=True)
-    assert not run.returncode, run.stderr
-    theirs = json.loads(run.stdout)
+    theirs = json.loads(peers.output(python, "-c", _PEER, given=json.dumps(request)))
     is_word = np.arange(40) < words[:, np.newaxis]
     table = tf.constant(transitions)
     with tf.GradientTape() as tape:

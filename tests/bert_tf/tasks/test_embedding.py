@@ -1,8 +1,6 @@
 """Embeddings: losses, retrieval, and files of texts that are alike."""
 
 import json
-import os
-import subprocess
 
 import numpy as np
 import pytest
@@ -14,6 +12,7 @@ from pipelines.common.errors import InputError
 from pipelines.labelled import embedding_files
 from pipelines.labelled.schema import EmbeddingExample
 from pipelines.labelled.source import Source
+from tests import peers
 
 RNG = np.random.default_rng(1)
 VECTORS = RNG.normal(size=(6, 3, 8)).astype(np.float32)
@@ -164,14 +163,11 @@ print(json.dumps([
 
 @pytest.mark.slow
 def test_losses_are_those_of_sentence_transformers(tmp_path):
-    python = os.environ.get("PEER_PYTHON")
-    if not python:
-        pytest.skip("PEER_PYTHON names no Python with sentence-transformers; make test-all sets it")
+    python = peers.python("sentence-transformers")
     vectors = RNG.normal(size=(64, 3, 32)).astype(np.float32)
     scores, classes = RNG.random(64, np.float32), RNG.integers(0, 5, 64)
     np.savez(tmp_path / "x.npz", vectors=vectors, scores=scores, classes=classes)
-    command = [python, "-c", _PEER, str(tmp_path / "x.npz")]
-    wanted = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
+    wanted = json.loads(peers.output(python, "-c", _PEER, str(tmp_path / "x.npz")))
     x, there = tf.constant(vectors), tf.ones(64)
     found = [
         losses.ranking(x, tf.range(64), there),

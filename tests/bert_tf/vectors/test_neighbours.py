@@ -5,13 +5,13 @@ import json
 import numpy as np
 import pytest
 
-from bert_tf.vectors import neighbours, run
+from bert_tf.vectors import neighbours
 from bert_tf.vectors.extractor import Embedder
 from bert_tf.vectors.settings import EmbeddingSettings
 from pipelines.common.errors import InputError
 from pipelines.labelled.schema import TextExample
-from pipelines.labelled.text_files import TextFile
 from tests import commands
+from tests.bert_tf.vectors.encoded import write_vectors
 
 TEXTS = ["the small model", "a deep kernel", "the mask", "a deep kernel", "", "every shard"]
 
@@ -45,13 +45,10 @@ def test_blocks_are_searched_like_the_whole(count, sizes):
 def vectors(folders, tmp_path_factory):
     """Vectors of `TEXTS`, as a file and as a folder."""
     folder = tmp_path_factory.mktemp("vectors")
-    (folder / "texts.txt").write_text("\n".join(TEXTS) + "\n")
-    source = TextFile(f"{folder}/texts.txt")
-    settings = EmbeddingSettings(pooling="max", layers=(1, 2), max_seq_length=9)
-    found = {}
-    for name in ("v.npy", "v"):
-        found[name] = f"{folder}/{name}"
-        run.write(folders["pretrained"], source, found[name], settings)
+    found = {name: f"{folder}/{name}" for name in ("v.npy", "v")}
+    settings = {"pooling": "max", "layers": (1, 2), "max_seq_length": 9}
+    for output in found.values():
+        write_vectors(folders["pretrained"], TEXTS, output, **settings)
     return found
 
 

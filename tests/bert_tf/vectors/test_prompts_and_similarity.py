@@ -12,14 +12,12 @@ from bert_tf.serving.predictor import Predictor
 from bert_tf.serving.server.answers import RequestLimits
 from bert_tf.serving.server.faults import RefusalError
 from bert_tf.serving.server.openai import EmbeddingsRequest
-from bert_tf.vectors import neighbours, run
-from bert_tf.vectors.settings import EmbeddingSettings
+from bert_tf.vectors import neighbours
 from bert_tf.weights.formats import Format
 from pipelines.common.errors import InputError
 from pipelines.labelled.schema import TextExample
-from pipelines.labelled.text_files import TextFile
 from tests.bert_tf import labelled_data
-from tests.bert_tf.vectors.encoded import TEXTS, make
+from tests.bert_tf.vectors.encoded import TEXTS, make, write_vectors
 from tests.bert_tf.vectors.sentence_models import DENSE, PROMPTED, change, write_pairs
 
 
@@ -42,8 +40,7 @@ def test_prompts_begin_texts(sentence_model):
 
 def test_queries_may_have_another_prompt_than_vectors(sentence_model, tmp_path):
     folder, output = sentence_model(others=PROMPTED), f"{tmp_path}/vectors.npy"
-    (tmp_path / "texts.txt").write_text("\n".join(TEXTS[:3]))
-    run.write(folder, TextFile(f"{tmp_path}/texts.txt", {}), output, EmbeddingSettings())
+    write_vectors(folder, TEXTS[:3], output)
     asked = [TextExample("", "", "short")]
     rows = make(sentence_model())
     vectors = rows([f"naïve: {text}" for text in TEXTS[:3]])
@@ -128,8 +125,7 @@ def test_vectors_are_cut_before_they_are_normalized(sentence_model, modules, tmp
 def test_vectors_are_compared_as_the_model_states(sentence_model, similarity, indexed, tmp_path):
     folder = sentence_model(others={"similarity_fn_name": similarity})
     output = f"{tmp_path}/vectors.npy"
-    (tmp_path / "texts.txt").write_text("\n".join(TEXTS))
-    run.write(folder, TextFile(f"{tmp_path}/texts.txt", {}), output, EmbeddingSettings())
+    write_vectors(folder, TEXTS, output)
     asked = [TextExample("", "", "short")]
     (found,) = neighbours.find(folder, output, asked, len(TEXTS), indexed)
     vectors, (query,) = make(folder)(TEXTS), make(folder)(["short"])
@@ -143,6 +139,3 @@ def test_vectors_are_compared_as_the_model_states(sentence_model, similarity, in
     weights.write(weights.read(folder), f"{tmp_path}/back", Format.HUGGINGFACE)
     os.remove(f"{tmp_path}/back/tasks.json")
     assert make(f"{tmp_path}/back").settings.similarity == similarity
-
-
-# Prints the vectors that sentence-transformers makes with the models of some folders.

@@ -5,7 +5,6 @@ import json
 import os
 import pathlib
 import shutil
-import subprocess
 
 import numpy as np
 import pytest
@@ -24,6 +23,7 @@ from bert_tf.weights.formats import Format
 from bert_tf.weights.huggingface import sentence_transformers
 from pipelines.common.errors import InputError
 from pipelines.tokenizers.bpe_vocabulary import BYTE_LETTERS, SPECIAL_TOKENS, ByteBPEVocabulary
+from tests import peers
 from tests.bert_tf import labelled_data
 from tests.bert_tf.vectors.encoded import TEXTS, make
 from tests.bert_tf.vectors.sentence_models import DENSE, PROMPTED, change, write_pairs
@@ -130,9 +130,7 @@ print(json.dumps(found))
 
 @pytest.mark.slow
 def test_vectors_are_those_of_sentence_transformers(sentence_model, tmp_path):
-    python = os.environ.get("PEER_PYTHON")
-    if not python:
-        pytest.skip("PEER_PYTHON names no Python with sentence-transformers; make test-all sets it")
+    python = peers.python("sentence-transformers")
     made = [
         sentence_model("cls_token", ("Transformer", "Pooling", "Normalize")),
         sentence_model("max_tokens", length=8),
@@ -145,8 +143,7 @@ def test_vectors_are_those_of_sentence_transformers(sentence_model, tmp_path):
     asked += [(place, {"prompt_name": "query"}) for place in (made[-1], again)]
     asked += [(made[0], {"truncate_dim": 7, "normalize_embeddings": True})]
     asked += [(place, {"truncate_dim": 7}) for place in (made[1], again)]
-    command = [python, "-c", _PEER, json.dumps(TEXTS), json.dumps(asked)]
-    wanted = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
+    wanted = json.loads(peers.output(python, "-c", _PEER, json.dumps(TEXTS), json.dumps(asked)))
     for (folder, options), (vectors, similarities) in zip(asked, wanted, strict=True):
         dimensions = options.get("truncate_dim")
         embedder = make(folder, prompt=options.get("prompt_name"), truncate_dim=dimensions)

@@ -15,7 +15,6 @@ from bert_tf.weights import bundle
 from bert_tf.weights.formats import Format
 from pipelines.common.errors import InputError
 
-from .test_huggingface import change
 from .test_roberta import SHAPES, make_bundle, names_of
 from .test_weights import assert_same_weights, edit
 
@@ -129,13 +128,6 @@ def test_checkpoints_of_tensorflow_1_refuse_them(tmp_path, config):
     model = make_bundle(config, drop=(bundle.MASKED_LM,))
     with pytest.raises(InputError, match="google-research/bert does not support that"):
         weights.write(model, f"{tmp_path}/out", Format.TF1)
-
-
-def test_another_architecture_is_named(tmp_path):
-    weights.write(make_bundle(MODERN), f"{tmp_path}/hf", Format.HUGGINGFACE)
-    change(tmp_path / "hf/config.json", model_type="deberta-v2")
-    with pytest.raises(InputError, match="model_type is 'deberta-v2'; known are .*modernbert"):
-        weights.read(f"{tmp_path}/hf")
 
 
 @EACH

@@ -66,25 +66,20 @@ def test_an_electra_has_the_official_head_without_a_pooler_only(tmp_path):
         weights.write(pooled, f"{tmp_path}/no", Format.TF1)
 
 
-def test_a_released_electra_has_no_configuration(tmp_path):
-    config = dataclasses.replace(
-        ELECTRA, hidden_size=128, num_attention_heads=2, pooler_act=None, pooler_dropout=0.0,
-        embedding_size=64, intermediate_size=96,
-    )  # fmt: skip
+# A released ELECTRA has another size and no pooler.
+RELEASED_ELECTRA = dataclasses.replace(
+    ELECTRA, hidden_size=128, num_attention_heads=2, pooler_act=None, pooler_dropout=0.0,
+    embedding_size=64, intermediate_size=96,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("config", [ALBERT, RELEASED_ELECTRA], ids=["albert", "electra"])
+def test_a_released_model_is_read_without_our_configuration(tmp_path, config):
     model = make_bundle(config)
     weights.write(model, f"{tmp_path}/tf1", Format.TF1)
     (tmp_path / "tf1/bert_config.json").unlink()
     found = weights.read(f"{tmp_path}/tf1")
     assert found.config == config
-    assert_same_weights(found.weights, model.weights)
-
-
-def test_a_released_albert_has_its_own_configuration(tmp_path):
-    model = make_bundle(ALBERT)
-    weights.write(model, f"{tmp_path}/tf1", Format.TF1)
-    (tmp_path / "tf1/bert_config.json").unlink()
-    found = weights.read(f"{tmp_path}/tf1")
-    assert found.config == ALBERT
     assert_same_weights(found.weights, model.weights)
 
 

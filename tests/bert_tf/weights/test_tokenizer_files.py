@@ -11,7 +11,7 @@ import json
 import pytest
 import tokenizers
 from sentencepiece import sentencepiece_model_pb2
-from tokenizers import decoders, models, normalizers, pre_tokenizers, processors
+from tokenizers import decoders, models, normalizers, pre_tokenizers
 
 from bert_tf.models.config import BertConfig
 from bert_tf.weights.bundle import Bundle
@@ -30,6 +30,7 @@ from pipelines.tokenizers.wordpiece_vocabulary import SPECIAL_TOKENS
 from tests.tokenizers import (
     FAIRSEQ,
     fairseq_model,
+    framed_as_in_bert,
     library_byte_bpe,
     library_fairseq,
     library_gemma,
@@ -104,11 +105,7 @@ def _albert():
     made.pre_tokenizer = pre_tokenizers.Sequence(
         [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace()]
     )
-    made.post_processor = processors.TemplateProcessing(
-        single="[CLS]:0 $A:0 [SEP]:0",
-        pair="[CLS]:0 $A:0 [SEP]:0 $B:1 [SEP]:1",
-        special_tokens=[(token, pieces.tokens.index(token)) for token in ("[CLS]", "[SEP]")],
-    )
+    made.post_processor = framed_as_in_bert(made)
     made.add_special_tokens(list(ALBERT.roles.values()))
     return made
 

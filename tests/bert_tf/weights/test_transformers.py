@@ -2,10 +2,7 @@
 
 import dataclasses
 import json
-import os
 import re
-import subprocess
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -22,27 +19,16 @@ from bert_tf.objectives.masked_lm import (
 from bert_tf.tasks.model import HeadShape, TaskModel
 from bert_tf.weights import bundle
 from bert_tf.weights.formats import Format
+from tests import peers
 
 from .test_weights import assert_same_weights
-
-SCRIPT = Path(__file__).parents[2] / "hugging_face_outputs.py"
 
 
 @pytest.fixture(scope="module")
 def peer():
     """Runs the reference script in the environment of peers."""
-    python = os.environ.get("PEER_PYTHON")
-    if not python:
-        pytest.skip("PEER_PYTHON names no Python with transformers; make test-all sets it")
-
-    def run(*arguments):
-        done = subprocess.run(
-            [python, "-P", str(SCRIPT), *arguments], capture_output=True, text=True
-        )
-        assert done.returncode == 0, done.stderr[-3000:]
-        return done.stdout.strip()
-
-    return run
+    peers.python("transformers")
+    return peers.transformers
 
 
 def random_inputs(config, padding="right", rows=3, length=17):

@@ -29,6 +29,18 @@ def test_each_row_comes_once_an_epoch_wherever_one_starts(lengths, size, seed, s
             assert all(a[1] <= b[0] for a, b in itertools.pairwise(spans))
 
 
+def test_batches_hold_rows_of_similar_length_in_random_order():
+    lengths = np.random.default_rng(0).integers(5, 100, 4000)
+    order = bucketing.training_order(lengths, 32, seed=3)
+    epoch, following = (list(itertools.islice(order, 125)) for _ in range(2))
+    assert not np.array_equal(epoch[0], following[0])
+    spread = np.mean([np.ptp(lengths[batch]) for batch in epoch])
+    assert spread < 15  # of 95; unsorted batches have about 90
+    longest = np.array([lengths[batch].max() for batch in epoch], float)
+    neighbours = np.corrcoef(longest[:-1], longest[1:])[0, 1]
+    assert abs(neighbours) < 0.3
+
+
 @given(_LENGTHS, _SIZES)
 def test_evaluation_goes_by_length(lengths, size):
     batches = [rows.tolist() for rows in bucketing.evaluation_order(lengths, size)]
@@ -43,8 +55,8 @@ def test_evaluation_goes_by_length(lengths, size):
 def test_batches_keep_to_their_tokens(lengths, tokens):
     batches = [rows.tolist() for rows in bucketing.batches_by_tokens(lengths, tokens)]
     assert sorted(itertools.chain(*batches)) == list(range(len(lengths)))
-    longest = [int(lengths[rows].max()) for rows in batches]
-    assert longest == sorted(longest, reverse=True)
+    in_order = lengths[list(itertools.chain(*batches))].tolist()
+    assert in_order == sorted(in_order, reverse=True)
     for rows, following in itertools.zip_longest(batches, batches[1:]):
         padded = len(rows) * int(lengths[rows].max())
         assert padded <= tokens or len(rows) == 1
@@ -54,5 +66,6 @@ def test_batches_keep_to_their_tokens(lengths, tokens):
 @given(st.integers(0, 600), st.integers(1, 600))
 def test_padded_lengths(longest, limit):
     found = bucketing.padded_length(longest, limit)
-    assert found == limit or (found % 16 == 0 and longest <= found < longest + 16)
-    assert found <= limit and found >= min(longest, limit)
+    assert min(longest, limit) <= found <= limit
+    assert found < longest + 16
+    assert found % 16 == 0 or found == limit

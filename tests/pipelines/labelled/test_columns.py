@@ -7,17 +7,13 @@ import pytest
 from pipelines.common.errors import InputError
 from pipelines.labelled import multiple_choice, tables, user_files
 from pipelines.labelled.source import Source
+from tests.pipelines.labelled.labelled_files import write
 
 NEWS = (
     '"3","Stocks fall","Shares fell on Monday."\n'
     '"4","New phone","It has two screens."\n'
     '"3","Oil rises","A barrel costs more."\n'
 )
-
-
-def write(path, text):
-    path.write_text(text, "utf-8")
-    return str(path)
 
 
 def read(path, chosen=None, **how):

@@ -6,11 +6,7 @@ from bert_tf import tasks
 from pipelines.common.errors import InputError
 from pipelines.labelled import conll, splits, text_files, user_files
 from pipelines.labelled.source import Source
-
-
-def write(path, text):
-    path.write_text(text, "utf-8")
-    return str(path)
+from tests.pipelines.labelled.labelled_files import write
 
 
 def read(path, labelled=True, columns=None):
@@ -144,15 +140,6 @@ def test_columns_by_number(tmp_path):
     for columns in ({"tags": "upos"}, {"text": "1"}):
         with pytest.raises(InputError, match="named by number"):
             read(path, columns=columns)
-
-
-def test_a_table_may_have_a_word_a_line(tmp_path):
-    (tmp_path / "lines.tsv").write_text("## a comment\tx\nAda\tB-PER\n\n in\tO\n")
-    assert conll.is_read_by_line(f"{tmp_path}/lines.tsv")
-    (tmp_path / "rows.tsv").write_text("words\ttags\nAda in\tB-PER O\n\nin\tO\n")
-    assert not conll.is_read_by_line(f"{tmp_path}/rows.tsv")
-    (tmp_path / "rows.tsv").write_text("Ada in\tB-PER O\nin\tO\n\n")
-    assert not conll.is_read_by_line(f"{tmp_path}/rows.tsv")
 
 
 @pytest.mark.parametrize("mark", ["\t", " "])

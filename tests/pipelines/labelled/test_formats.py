@@ -9,14 +9,9 @@ from pipelines.common.errors import InputError
 from pipelines.labelled import splits, tables, user_files
 from pipelines.labelled.source import Source
 from pipelines.labelled.text_files import TextFile, read_words
+from tests.pipelines.labelled.labelled_files import read_rows, write
 
 PATTERNS = splits.of_user((), ("",))
-
-
-def write(path, text):
-    path.parent.mkdir(exist_ok=True, parents=True)
-    path.write_text(text, "utf-8")
-    return str(path)
 
 
 def read(path, columns=None):
@@ -283,7 +278,7 @@ def test_times_are_texts(tmp_path, arrow):
     far = arrow.array([10**14], arrow.timestamp("s"))
     table = arrow.table({"text": ["a"], "label": ["x"], "at": time, "far": far})
     path = _save(arrow, tmp_path / "train.parquet", table)
-    (row,) = tables.read_rows(Source(path, header=True, has_quotes=False))
+    (row,) = read_rows(path)
     assert row.text("at") == "2023-11-14 22:13:20.123456789" and row.text("far")
 
 
@@ -292,7 +287,7 @@ def test_two_columns_of_one_name_are_refused(tmp_path, arrow):
     for name in ("x.parquet", "x.arrow"):
         path = _save(arrow, tmp_path / name, table)
         with pytest.raises(InputError, match=f"{name}: has two columns 'text'"):
-            list(tables.read_rows(Source(path, header=True, has_quotes=False)))
+            read_rows(path)
 
 
 def _with_sheet(path, change):

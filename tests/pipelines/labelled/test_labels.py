@@ -29,11 +29,18 @@ def test_a_file_of_names_counts_as_the_data_do(tmp_path):
     assert labels.number(listed, texts("1", "0")) == {"0": "World", "1": "Sports"}
 
 
-@pytest.mark.parametrize("text", ["0\tanger\n1\tjoy of life\n", "anger\t0\njoy of life\t1\n"])
-def test_a_file_may_have_labels_and_names(tmp_path, text):
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("0\tanger\n1\tjoy of life\n", {"0": "anger", "1": "joy of life"}),
+        ("anger\t0\njoy of life\t1\n", {"0": "anger", "1": "joy of life"}),
+        ("0\t❤\t_red_heart_\t\n1\t😍\t_smiling_face_\t\n", {"0": "❤", "1": "😍"}),
+    ],
+)
+def test_a_file_may_have_labels_and_names(tmp_path, text, names):
     path = tmp_path / "mapping.txt"
     path.write_text(text, "utf-8")
-    assert labels.read([str(path)]) == ({"0": "anger", "1": "joy of life"}, ())
+    assert labels.read([str(path)]) == (names, ())
 
 
 @pytest.mark.parametrize(
@@ -44,12 +51,6 @@ def test_a_file_that_is_neither_names_nor_labels_and_names_is_refused(tmp_path, 
     path.write_text(text, "utf-8")
     with pytest.raises(InputError, match="is neither a name nor a label, a tab and its name"):
         labels.read([str(path)])
-
-
-def test_a_number_and_its_name_may_be_followed_by_others(tmp_path):
-    path = tmp_path / "mapping.txt"
-    path.write_text("0\t❤\t_red_heart_\t\n1\t😍\t_smiling_face_\t\n", "utf-8")
-    assert labels.read([str(path)]) == ({"0": "❤", "1": "😍"}, ())
 
 
 def test_a_file_next_to_the_data_names_labels(tmp_path, caplog):

@@ -12,11 +12,7 @@ from pipelines.common.errors import InputError
 from pipelines.labelled import conll, labels, text_lines, user_files
 from pipelines.labelled.source import Source
 from pipelines.labelled.text_files import TextFile
-
-
-def write(path, text, encoding="utf-8"):
-    path.write_bytes(text.encode(encoding))
-    return str(path)
+from tests.pipelines.labelled.labelled_files import write
 
 
 def read(path, columns=None, **how):

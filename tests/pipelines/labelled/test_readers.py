@@ -10,14 +10,10 @@ import pytest
 
 from bert_tf.tasks import make
 from pipelines.common.errors import InputError
-from pipelines.labelled import conll, glue, multiple_choice, splits, tables, user_files
+from pipelines.labelled import conll, glue, multiple_choice, splits, user_files
 from pipelines.labelled.schema import AnswerSpan
 from pipelines.labelled.source import Source
-
-
-def write(path, text):
-    path.write_text(text, "utf-8")
-    return str(path)
+from tests.pipelines.labelled.labelled_files import read_rows, write
 
 
 def test_tables_of_three_formats_say_the_same(tmp_path):
@@ -26,10 +22,7 @@ def test_tables_of_three_formats_say_the_same(tmp_path):
     csv = write(tmp_path / "a.csv", 'text,label\n"say ""a, b""",x\nc,y\n')
     jsonl = write(tmp_path / "a.jsonl", "\n".join(map(json.dumps, rows)) + "\n")
     for path in (tsv, csv, jsonl):
-        assert [
-            dict(row.values)
-            for row in list(tables.read_rows(Source(path, header=True, has_quotes=False)))
-        ] == rows
+        assert [dict(row.values) for row in read_rows(path)] == rows
 
 
 @pytest.mark.parametrize(
@@ -61,7 +54,7 @@ def test_tables_of_three_formats_say_the_same(tmp_path):
 )
 def test_a_damaged_row_is_named(tmp_path, name, text, message):
     with pytest.raises(InputError, match=message):
-        list(tables.read_rows(Source(write(tmp_path / name, text), header=True, has_quotes=False)))
+        read_rows(write(tmp_path / name, text))
 
 
 @pytest.mark.parametrize("name", ["a.tsv", "a.csv"])
@@ -94,17 +87,17 @@ def test_names_of_files_may_be_written_in_other_ways(tmp_path):
         assert (example.text_a, example.label) == ("a", "b")
     (tmp_path / "cut.csv.gz").write_bytes(gzip.compress(text.encode())[:-9])
     with pytest.raises(InputError, match="cut.csv.gz: the compressed data is truncated or damaged"):
-        list(tables.read_rows(Source(str(tmp_path / "cut.csv.gz"), header=True, has_quotes=False)))
+        read_rows(str(tmp_path / "cut.csv.gz"))
 
 
 def test_json_may_be_one_list(tmp_path):
     path = write(tmp_path / "a.json", '[\n {"text": "a", "label": true},\n {"text": "b"}]')
-    rows = list(tables.read_rows(Source(path, header=True, has_quotes=False)))
+    rows = read_rows(path)
     assert [row.place for row in rows] == [f"{path}: item 1", f"{path}: item 2"]
     assert rows[0].text("label") == "true"
     path = write(tmp_path / "b.json", '[{"text": "a"},\n {"text"]')
     with pytest.raises(InputError, match="b.json: line 2: is not JSON"):
-        list(tables.read_rows(Source(path, header=True, has_quotes=False)))
+        read_rows(path)
     for index, text in enumerate(
         (
             json.dumps([{"text": "a"}, {"text": "b"}], indent=2),
@@ -113,11 +106,7 @@ def test_json_may_be_one_list(tmp_path):
             '\n{"data": "x", "text": "a"}\n\n{"text": "b"}',
         )
     ):
-        rows = list(
-            tables.read_rows(
-                Source(write(tmp_path / f"{index}.json", text), header=True, has_quotes=False)
-            )
-        )
+        rows = read_rows(write(tmp_path / f"{index}.json", text))
         assert [row.text("text") for row in rows] == ["a", "b"]
     span = {"question": "Who?", "context": "Ann ran.", "answer": "Ann", "answer_start": 0}
     for rows in ([span], {"data": [span]}, [{**span, "answer_start": "0.0"}]):
@@ -147,16 +136,12 @@ def test_json_may_be_one_list(tmp_path):
 )
 def test_json_that_is_no_rows_is_refused(tmp_path, text, message):
     with pytest.raises(InputError, match=message):
-        list(
-            tables.read_rows(
-                Source(write(tmp_path / "a.json", text), header=True, has_quotes=False)
-            )
-        )
+        read_rows(write(tmp_path / "a.json", text))
 
 
 def test_names_of_columns_that_a_model_was_trained_with_come_first(tmp_path):
     path = write(tmp_path / "a.tsv", "sentence1\tsentence2\ttext\nx\ty\tz\n")
-    (row,) = list(tables.read_rows(Source(path, header=True, has_quotes=False)))
+    (row,) = read_rows(path)
     assert Source(path, usual={"text": "sentence1"}).find("text", row) == "sentence1"
     assert (
         Source(path, {"text": "sentence2"}, usual={"text": "sentence1"}).find("text", row)
@@ -182,9 +167,7 @@ def test_names_of_columns_that_a_model_was_trained_with_come_first(tmp_path):
 )
 def test_two_texts_are_a_pair(tmp_path, header, chosen, pair):
     text = f"{header}\n{','.join('abc'[: header.count(',') + 1])}\n"
-    (row,) = list(
-        tables.read_rows(Source(write(tmp_path / "a.csv", text), header=True, has_quotes=False))
-    )
+    (row,) = read_rows(write(tmp_path / "a.csv", text))
     assert Source("a.csv", chosen).is_pair(row) == pair
 
 
@@ -196,9 +179,7 @@ def test_columns_of_choices_may_have_capitals(tmp_path):
 def test_blank_lines_between_rows_of_several_columns_are_left_out(tmp_path):
     for name, cell in (("a.csv", ","), ("a.tsv", "\t")):
         text = f"text{cell}label\r\r\na{cell}b\r\r\n\r\r\nc{cell}d\r\r\n"
-        rows = list(
-            tables.read_rows(Source(write(tmp_path / name, text), header=True, has_quotes=False))
-        )
+        rows = read_rows(write(tmp_path / name, text))
         assert [row.text("text") for row in rows] == ["a", "c"]
         assert [row.text("label") for row in rows] == ["b", "d"]
     path = write(tmp_path / "arc.csv", "Who?,a,b,A\n\nWhat?,c,d,B\n")
@@ -206,20 +187,14 @@ def test_blank_lines_between_rows_of_several_columns_are_left_out(tmp_path):
 
 
 def test_columns_without_names_may_be_several(tmp_path):
-    (row,) = list(
-        tables.read_rows(
-            Source(
-                write(tmp_path / "a.csv", "text,label,,\na,b,,\n"), header=True, has_quotes=False
-            )
-        )
-    )
+    (row,) = read_rows(write(tmp_path / "a.csv", "text,label,,\na,b,,\n"))
     assert (row.text("text"), row.text("label")) == ("a", "b")
 
 
 def test_text_that_is_not_utf8_is_named(tmp_path):
     (tmp_path / "a.tsv").write_bytes(b"text\tlabel\na\tb\n\xff\tc\n")
     with pytest.raises(InputError, match="line 3: byte 15 is not UTF-8; name .* --encoding=cp1252"):
-        list(tables.read_rows(Source(str(tmp_path / "a.tsv"), header=True, has_quotes=False)))
+        read_rows(str(tmp_path / "a.tsv"))
 
 
 def test_cola_has_a_header_in_its_test_file_only(tmp_path):
@@ -355,10 +330,7 @@ def test_choices_are_in_the_order_of_their_numbers(tmp_path):
 def test_fields_may_be_long(tmp_path):
     long = "word " * 60_000
     path = write(tmp_path / "a.csv", f'text,label\n"{long}",x\nb,y\n')
-    assert [
-        row.values["text"]
-        for row in list(tables.read_rows(Source(path, header=True, has_quotes=False)))
-    ] == [long, "b"]
+    assert [row.values["text"] for row in read_rows(path)] == [long, "b"]
 
 
 @pytest.mark.parametrize("ending", ["csv", "tsv", "txt", "jsonl"])
@@ -369,10 +341,7 @@ def test_lines_may_end_as_on_old_macs(tmp_path, ending):
     }[ending]  # fmt: skip
     path = tmp_path / f"a.{ending}"
     path.write_bytes(text.encode())
-    assert [
-        row.values["text"]
-        for row in list(tables.read_rows(Source(str(path), header=True, has_quotes=False)))
-    ] == ["a", "b"]
+    assert [row.values["text"] for row in read_rows(str(path))] == ["a", "b"]
     (tmp_path / "ner.conll").write_bytes(b"a X\rb Y\r\rc X\r")
     found = conll.read(Source(f"{tmp_path}/ner.conll"))
     assert [example.words for example in found] == [("a", "b"), ("c",)]
@@ -389,4 +358,4 @@ def test_labels_that_json_has_no_number_for_are_named(tmp_path):
     assert (example.text_a, example.label) == ("a", "x")
     write(tmp_path / "a.jsonl", '{"text": "a", "label": "x"}\n' + "[" * 100_000)
     with pytest.raises(InputError, match=r"line 2: is not JSON that can be read \(nested too"):
-        list(tables.read_rows(Source(path, header=True, has_quotes=False)))
+        read_rows(path)

@@ -5,11 +5,7 @@ import pytest
 from bert_tf.tasks import make
 from pipelines.common.errors import InputError
 from pipelines.labelled import splits
-
-
-def write(path, text):
-    path.write_text(text, "utf-8")
-    return str(path)
+from tests.pipelines.labelled.labelled_files import write
 
 
 def test_splits_are_found_by_name(tmp_path):

@@ -7,11 +7,7 @@ import pytest
 from pipelines.common.errors import InputError
 from pipelines.labelled import squad
 from pipelines.labelled.schema import AnswerSpan
-
-
-def write(path, text):
-    path.write_text(text, "utf-8")
-    return str(path)
+from tests.pipelines.labelled.labelled_files import write
 
 
 def test_squad(tmp_path):

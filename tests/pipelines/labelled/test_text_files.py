@@ -12,11 +12,7 @@ from pipelines.common.errors import InputError
 from pipelines.labelled import text_files, text_lines
 from pipelines.labelled.schema import TextExample
 from pipelines.labelled.text_files import TextFile
-
-
-def write(path, text):
-    path.write_bytes(text.encode() if isinstance(text, str) else text)
-    return str(path)
+from tests.pipelines.labelled.labelled_files import write
 
 
 def read(path, columns=None, header=None):

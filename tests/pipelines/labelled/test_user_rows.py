@@ -8,11 +8,7 @@ from pipelines.common.errors import InputError
 from pipelines.labelled import multiple_choice, user_files
 from pipelines.labelled.schema import AnswerSpan
 from pipelines.labelled.source import Source
-
-
-def write(path, text):
-    path.write_text(text, "utf-8")
-    return str(path)
+from tests.pipelines.labelled.labelled_files import write
 
 
 def test_columns_of_users_are_found_by_name_or_named(tmp_path):

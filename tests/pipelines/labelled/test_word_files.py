@@ -10,13 +10,9 @@ from pipelines.common.errors import InputError
 from pipelines.labelled import conll, text_files, text_lines, user_files
 from pipelines.labelled.source import Source
 from pipelines.labelled.text_files import WordsFile, read_words
+from tests.pipelines.labelled.labelled_files import write
 
 CONLLU = "# text = a b\n1\ta\ta\tDET\t_\t_\t0\t_\t_\t_\n2\tb\tb\tNOUN\t_\t_\t0\t_\t_\t_\n"
-
-
-def write(path, text):
-    path.write_bytes(text.encode() if isinstance(text, str) else text)
-    return str(path)
 
 
 def read(path, columns=None):
@@ -99,8 +95,11 @@ def test_blocks_are_of_about_a_million_characters():
     [
         ("a\tX\n\nb\tY\n", True),
         ("a\tX\n \nb\tY\n", True),
+        ("## a comment\tx\nAda\tB-PER\n\n in\tO\n", True),
         ("\n\na\tX\nb\tY\n\n\n", False),
         ("words\ttags\na\tX\n\nb\tY\n", False),
+        ("words\ttags\nAda in\tB-PER O\n\nin\tO\n", False),
+        ("Ada in\tB-PER O\nin\tO\n\n", False),
         ("a\tX", False),
         ("", False),
     ],

@@ -1,25 +1,12 @@
 """`--deduplicate`: a repeated document changes nothing but the counts."""
 
-import dataclasses
-
 import pytest
 
 from pipelines.common.errors import InputError
-from pipelines.common.runners import LocalRunner
 from pipelines.corpus import reader
 from pipelines.pretraining import example_writer, units
-from pipelines.pretraining.settings import ExampleSettings
 from tests.conftest import make_documents, write_documents
-from tests.pipelines.pretraining.written import cut_finely, digests
-
-HERE = LocalRunner(1)
-SETTINGS = ExampleSettings(
-    max_seq_length=32,
-    max_predictions_per_seq=5,
-    dupe_factor=1,
-    held_out_fraction=0.1,
-    deduplicate=True,
-)
+from tests.pipelines.pretraining.written import HERE, cut_finely, digests, request
 
 
 @pytest.fixture(autouse=True)
@@ -33,9 +20,9 @@ def write(tmp_path, vocab_path):
 
     def written(name, documents, **changes):
         corpus = write_documents(tmp_path / f"{name}.txt", documents)
-        settings = dataclasses.replace(SETTINGS, **changes)
-        request = example_writer.ExampleRequest(corpus, vocab_path, f"{tmp_path}/{name}", settings)
-        manifest = example_writer.write(request, HERE)
+        changes = {"dupe_factor": 1, "deduplicate": True, **changes}
+        wanted = request(corpus, vocab_path, tmp_path / name, **changes)
+        manifest = example_writer.write(wanted, HERE)
         return manifest, digests(tmp_path / name, "*.tfrecord")
 
     return written

@@ -8,8 +8,7 @@ from pipelines.pretraining import example_writer
 from pipelines.pretraining.settings import Objective, SequenceKind
 from tests import webhdfs
 from tests.conftest import make_documents, write_documents
-from tests.pipelines.pretraining.test_example_writer import HERE, request
-from tests.pipelines.pretraining.written import cut_finely, digests
+from tests.pipelines.pretraining.written import HERE, cut_finely, digests, request
 
 
 def test_paths_of_other_file_systems_work(corpus_path, vocab_path, tmp_path):

@@ -8,20 +8,15 @@ import signal
 import pytest
 
 from pipelines.common import stopping
-from pipelines.common.runners import LocalRunner
 from pipelines.pretraining import example_folder, example_writer
-from pipelines.pretraining.settings import ExampleSettings
-
-SETTINGS = ExampleSettings(
-    max_seq_length=32, max_predictions_per_seq=5, dupe_factor=2, held_out_fraction=0.1
-)
+from tests.pipelines.pretraining.written import HERE, request
 
 
 def test_a_vocabulary_that_was_lost_is_written_again(corpus_path, vocab_path, tmp_path):
-    wanted = example_writer.ExampleRequest(corpus_path, vocab_path, f"{tmp_path}/o", SETTINGS)
-    example_writer.write(wanted, LocalRunner(1))
+    wanted = request(corpus_path, vocab_path, tmp_path / "o")
+    example_writer.write(wanted, HERE)
     (tmp_path / "o/vocab.txt").unlink()
-    example_writer.write(wanted, LocalRunner(1))
+    example_writer.write(wanted, HERE)
     assert example_folder.read_vocabulary(f"{tmp_path}/o").tokens
 
 
@@ -30,8 +25,8 @@ def test_settings_of_a_tokenizer_may_be_numbers(corpus_path, vocab_path, tmp_pat
     (tmp_path / "v/vocab.txt").write_text(open(vocab_path).read())
     settings = {"lower_case": True, "strip_accents": True, "max_characters_per_word": 50}
     (tmp_path / "v/tokenizer_config.json").write_text(json.dumps(settings))
-    wanted = example_writer.ExampleRequest(corpus_path, f"{tmp_path}/v", f"{tmp_path}/o", SETTINGS)
-    example_writer.write(wanted, LocalRunner(1))
+    wanted = request(corpus_path, f"{tmp_path}/v", tmp_path / "o")
+    example_writer.write(wanted, HERE)
     found = example_folder.read_manifest(f"{tmp_path}/o")["tokenizer"]
     assert found["max_characters_per_word"] == 50
 
@@ -45,7 +40,7 @@ def test_a_vocabulary_is_removed_with_the_examples_unless_it_was_there(
     output.mkdir()
     place = output / "vocab.txt" if given else tmp_path / "vocab.txt"
     place.write_text(open(vocab_path).read())
-    wanted = example_writer.ExampleRequest(corpus_path, str(place), str(output), SETTINGS)
+    wanted = request(corpus_path, str(place), output)
 
     def stop(*_):
         raise stopping.Stopped(signal.SIGTERM)
@@ -55,9 +50,9 @@ def test_a_vocabulary_is_removed_with_the_examples_unless_it_was_there(
             if begun:
                 patched.setattr(example_writer, "_write_units", stop)
             with contextlib.suppress(stopping.Stopped):
-                example_writer.write(wanted, LocalRunner(1))
+                example_writer.write(wanted, HERE)
                 next(output.glob("train-*")).unlink()
-                example_writer.write(wanted, LocalRunner(1))
+                example_writer.write(wanted, HERE)
         assert (output / "vocab.txt").exists()
         example_folder.remove(str(output))
         assert (os.listdir(output) if output.exists() else []) == ["vocab.txt"] * given

@@ -1,41 +1,27 @@
 """The example writer as a whole: bytes, resumption, manifest, bad input."""
 
-import contextlib
 import dataclasses
 import glob
 import json
 import os
-import pickle
 
-import msgspec
 import pytest
 import tensorflow as tf
 
 from pipelines.common import files, locks
 from pipelines.common.errors import InputError
-from pipelines.common.runners import LocalRunner, Runner, Workers
 from pipelines.pretraining import example_folder, example_reader, example_writer
 from pipelines.pretraining.example_folder import UNFINISHED
-from pipelines.pretraining.settings import ExampleSettings, Objective
+from pipelines.pretraining.settings import Objective
 from tests import commands
 from tests.conftest import make_documents, write_documents
-from tests.pipelines.pretraining.written import cut_finely, digests
-
-HERE = LocalRunner(1)
-SETTINGS = ExampleSettings(
-    max_seq_length=32, max_predictions_per_seq=5, dupe_factor=2, held_out_fraction=0.1
-)
+from tests.pipelines.pretraining.written import HERE, cut_finely, digests, request
 
 
 @pytest.fixture
 def small_shards(monkeypatch):
     """Many shards from little text."""
     cut_finely(monkeypatch, unit_bytes=20_000)
-
-
-def request(corpus_path, vocab_path, output, **changes):
-    settings = dataclasses.replace(SETTINGS, **changes)
-    return example_writer.ExampleRequest(corpus_path, vocab_path, str(output), settings)
 
 
 def command(corpus_path, vocab_path, output, *extra):
@@ -51,31 +37,6 @@ def test_the_same_bytes_with_one_worker_and_with_three(corpus_path, vocab_path, 
         output = tmp_path / str(workers)
         commands.done(*command(corpus_path, vocab_path, output, f"--workers={workers}"))
     assert digests(tmp_path / "1") == digests(tmp_path / "3")
-
-
-class Careless(Runner, Workers):
-    """A cluster as it may be: nothing is shared, all is done twice, the last thing first."""
-
-    @contextlib.contextmanager
-    def started(self, place, module):
-        yield self
-
-    def map(self, function, things):
-        for thing in reversed(things):
-            sent = pickle.dumps((function, thing))
-            for _ in range(2):
-                run, again = pickle.loads(sent)
-                result = msgspec.msgpack.encode(run(again))
-            yield thing, msgspec.msgpack.decode(result)
-
-    def count(self, function, things, done):
-        raise NotImplementedError
-
-
-def test_the_same_bytes_with_any_runner(corpus_path, vocab_path, tmp_path, small_shards):
-    for name, runner in (("here", HERE), ("there", Careless())):
-        example_writer.write(request(corpus_path, vocab_path, tmp_path / name), runner)
-    assert digests(tmp_path / "here") == digests(tmp_path / "there")
 
 
 def test_what_lost_workers_left_is_removed(corpus_path, vocab_path, tmp_path):

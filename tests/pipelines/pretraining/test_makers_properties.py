@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from pipelines.pretraining import masking
 from pipelines.pretraining.makers import segments
-from pipelines.pretraining.makers.base import TokenizedDocuments
 from pipelines.pretraining.makers.running_text import FullSentences
 from pipelines.pretraining.settings import ExampleSettings, Objective, SequenceKind
 from tests import strategies, tokenizers
+from tests.pipelines.pretraining import written
 
 _TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a"]
 _TOKENIZER = tokenizers.wordpiece(_TOKENS)
@@ -20,17 +20,6 @@ _LENGTHS = st.lists(
     min_size=1,
     max_size=9,
 )
-
-
-def _documents(lengths, keys=None):
-    """Documents of sentences of so many tokens, which are numbered through from 5."""
-    sentences = [length for document in lengths for length in document]
-    return TokenizedDocuments(
-        np.arange(5, 5 + sum(sentences), dtype=np.int32),
-        np.cumsum([0, *sentences]),
-        np.cumsum([0, *map(len, lengths)]),
-        np.array(range(len(lengths)) if keys is None else keys, np.uint64),
-    )
 
 
 def _rng(seed):
@@ -52,7 +41,7 @@ def _document_of(documents, position):
 def test_pairs(lengths, data, budget, short, seed):
     """Two segments that fit, each within a document; a next one follows, a random one is foreign."""
     keys = data.draw(st.lists(st.integers(0, 3), min_size=len(lengths), max_size=len(lengths)))
-    documents = _documents(lengths, sorted(keys))
+    documents = written.documents(lengths, sorted(keys))
     plan = segments.plan_pairs(documents, budget, short, _rng(seed))
     assert (plan == segments.plan_pairs(documents, budget, short, _rng(seed))).all()
     starts = set(documents.sentence_starts.tolist())
@@ -84,7 +73,7 @@ def test_every_sentence_is_in_a_pair(lengths, length, seed):
     But for the sentences that B takes the place of, which go back and begin the next pair.
     """
     budget = 2 * sum(map(sum, lengths)) + length
-    documents = _documents([*lengths, [1]])
+    documents = written.documents([*lengths, [1]])
     plan = segments.plan_pairs(documents, budget, 0.0, _rng(seed))
     seen = np.zeros(len(documents.ids), int)
     for a, a_length, b, b_length, is_random in plan.tolist():
@@ -96,7 +85,7 @@ def test_every_sentence_is_in_a_pair(lengths, length, seed):
 
 @given(_LENGTHS, st.integers(2, 40), st.sampled_from([0.0, 0.5, 1.0]), strategies.seeds())
 def test_spans_hold_each_token_once_and_whole_sentences(lengths, budget, short, seed):
-    documents = _documents(lengths)
+    documents = written.documents(lengths)
     plan = segments.plan_spans(documents, budget, short, _rng(seed))
     assert not plan[:, [segments.B_LENGTH, segments.LABEL]].any()
     taken = [list(range(a, a + n)) for a, n in plan[:, : segments.B_START].tolist()]
@@ -113,7 +102,7 @@ def test_spans_hold_each_token_once_and_whole_sentences(lengths, budget, short, 
 
 @given(_LENGTHS, st.integers(8, 40))
 def test_full_sentences_hold_each_token_once_with_separators_between_documents(lengths, length):
-    documents = _documents(lengths)
+    documents = written.documents(lengths)
     settings = ExampleSettings(
         objective=Objective.MLM,
         max_seq_length=length,
@@ -127,25 +116,29 @@ def test_full_sentences_hold_each_token_once_with_separators_between_documents(l
         for row, size in zip(found.word_ids.tolist(), found.lengths.tolist(), strict=True)
     ]
     assert found.word_ids.shape == (len(rows), length)
+    assert found.a_lengths.tolist() == found.lengths.tolist()
     assert [token for row in rows for token in row if token >= 5] == documents.ids.tolist()
     bounds = (documents.sentence_starts[documents.document_starts] + 5).tolist()
     sentences = set((documents.sentence_starts + 5).tolist())
     for row in rows:
-        assert row[0] == 2 and row[-1] == 3 and len(row) <= length
+        assert row[0] == 2 and row[-1] == 3 and len(row) <= length and 0 not in row
         inner = [row[i + 1] for i, token in enumerate(row[:-1]) if token == 3]
         # A separator stands where a document begins within a sequence, and nowhere else.
         assert inner == [token for token in row[2:-1] if token in bounds]
     for row, following in itertools.pairwise(rows):
-        # Full: the next sentence, with a separator where it begins a document, would not fit.
         begin = following[1]
-        end = min(bound for bound in sentences if bound > begin)
-        if begin in sentences:
-            assert len(row) + (end - begin) + (begin in bounds) > length
+        start = max(bound for bound in sentences if bound <= begin)
+        size = min(bound for bound in sentences if bound > begin) - start
+        if begin == start:
+            # Full: the next sentence, with a separator where it begins a document, would not fit.
+            assert len(row) + size + (begin in bounds) > length
+        else:  # only sentences that exceed the maximum are cut, into full sequences
+            assert len(row) == length < size + 2
 
 
 @given(_LENGTHS.filter(lambda found: len(found) > 1), st.sampled_from([1, 2]), strategies.seeds())
 def test_sequences_are_laid_out_as_they_were_planned(lengths, separators, seed):
-    documents = _documents(lengths)
+    documents = written.documents(lengths)
     special = masking.SpecialIds(2, 3, 4, 0, separators, 1000)
     for maker in (segments.plan_pairs, segments.plan_spans):
         plan = maker(documents, 20, 0.5, _rng(seed))

@@ -7,13 +7,11 @@ import numpy as np
 import pytest
 
 from pipelines.common.errors import InputError
-from pipelines.common.runners import LocalRunner
 from pipelines.pretraining import example_folder, example_reader, example_writer
-from pipelines.pretraining.makers.base import TokenizedDocuments
 from pipelines.pretraining.makers.running_text import PackedText, TextStream
 from pipelines.pretraining.settings import ExampleSettings, Masking, Objective, SequenceKind
 from tests import tokenizers
-from tests.pipelines.pretraining.written import cut_finely
+from tests.pipelines.pretraining import written
 
 LENGTH = 16
 TOKENIZER = tokenizers.wordpiece(
@@ -29,13 +27,8 @@ SETTINGS = ExampleSettings(
 
 
 def documents(*lengths):
-    """Documents of a sentence of so many tokens each, which are numbered through."""
-    return TokenizedDocuments(
-        np.arange(5, 5 + sum(lengths), dtype=np.int32),
-        np.cumsum([0, *lengths]),
-        np.arange(len(lengths) + 1),
-        np.arange(len(lengths), dtype=np.uint64),
-    )
+    """Documents of a sentence of so many tokens each."""
+    return written.documents([[length] for length in lengths])
 
 
 def sequences(data):
@@ -112,10 +105,10 @@ def test_every_token_is_there_once_in_order(seed):
 
 
 def test_examples_are_full(corpus_path, vocab_path, tmp_path, monkeypatch):
-    cut_finely(monkeypatch, unit_bytes=20_000)
+    written.cut_finely(monkeypatch, unit_bytes=20_000)
     output = str(tmp_path / "o")
     request = example_writer.ExampleRequest(corpus_path, vocab_path, output, SETTINGS)
-    whole = example_writer.write(request, LocalRunner(1))
+    whole = example_writer.write(request, written.HERE)
     examples = example_reader.open_examples(output)
     for batch in example_reader.evaluation_batches(examples, 64):
         assert batch["input_mask"].numpy().all()
@@ -135,7 +128,7 @@ def test_less_text_than_a_sequence_is_named(vocab_path, tmp_path):
     path.write_text("A few words.\n")
     request = example_writer.ExampleRequest(str(path), vocab_path, str(tmp_path / "o"), SETTINGS)
     with pytest.raises(InputError, match="do not fill one sequence of --max_seq_length=16"):
-        example_writer.write(request, LocalRunner(1))
+        example_writer.write(request, written.HERE)
 
 
 def test_next_sentence_prediction_takes_no_packed_sequences():

@@ -1,26 +1,14 @@
 """Corpora that the example writer refuses, or warns of."""
 
-import dataclasses
 import glob
 import shutil
 
 import pytest
 
 from pipelines.common.errors import InputError
-from pipelines.common.runners import LocalRunner
 from pipelines.pretraining import example_writer
-from pipelines.pretraining.settings import ExampleSettings
 from tests.conftest import make_documents, write_documents
-
-HERE = LocalRunner(1)
-SETTINGS = ExampleSettings(
-    max_seq_length=32, max_predictions_per_seq=5, dupe_factor=2, held_out_fraction=0.1
-)
-
-
-def request(corpus_path, vocab_path, output, **changes):
-    settings = dataclasses.replace(SETTINGS, **changes)
-    return example_writer.ExampleRequest(corpus_path, vocab_path, str(output), settings)
+from tests.pipelines.pretraining.written import HERE, request
 
 
 @pytest.mark.parametrize(

@@ -121,6 +121,27 @@ def check_places(tokenizer, reference, texts) -> int:
     return pieces
 
 
+def check_bytes(tokenizer, texts: list[bytes]) -> None:
+    """Fails unless the pieces spell each text, and each has the place of the characters in it."""
+    tokens = tokenizer.vocabulary.tokens
+    ids, starts, ends = (value.to_list() for value in tokenizer.tokenize_with_offsets(texts))
+    assert ids == tokenizer.tokenize(texts).to_list()
+    for text, row, first, last in zip(texts, ids, starts, ends, strict=True):
+        spelled = [vocabulary.to_bytes(tokens[index]) for index in row]
+        is_added = tokenizer.settings["add_prefix_space"] and text and not text.startswith(b" ")
+        added = b" " if is_added else b""
+        assert b"".join(spelled) == added + text
+        position = 0
+        for data, start, end in zip(spelled, first, last, strict=True):
+            space = len(data) > 1 and data[:1] == b" "  # of a word, or of white space
+            place = (start + len(added), end + len(added)) if end else (0, 1)
+            assert place in [
+                whole_characters(added + text, first, position + len(data))
+                for first in (position, position + space)
+            ], text
+            position += len(data)
+
+
 def whole_characters(text: bytes, start: int, end: int) -> tuple[int, int]:
     """The smallest range of whole characters that has all bytes of another one.
 

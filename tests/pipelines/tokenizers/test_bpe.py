@@ -85,14 +85,6 @@ def test_ids_and_offsets_of_a_learned_vocabulary(learned):
     check_offsets(check(vocabulary, ["a ab b ba bb aab c"]), ["a ab b ba bb aab c"])
 
 
-def test_a_vocabulary_is_learned_the_same_again_and_comes_back(learned, tmp_path):
-    counts = collections.Counter({b"hello": 3, b"world": 2, b"held": 4})
-    first, second = (BPEVocabulary.learn(counts, 40) for _ in range(2))
-    assert first == second
-    learned.save(str(tmp_path))
-    assert registry.find(str(tmp_path)) == learned
-
-
 def test_settings_beside_a_vocabulary_are_followed(learned, tmp_path):
     learned.save(str(tmp_path))
     settings = {"lower_case": True, "strip_accents": False}

@@ -107,16 +107,6 @@ def test_any_bytes_are_split_as_by_the_reference_and_are_spelled_by_their_ids(le
         assert ids == bpe.encode(" ".join(map(vocabulary.to_letters, row))).ids, text
 
 
-def test_special_tokens_never_come_from_text(tokenizer):
-    texts = [*vocabulary.SPECIAL_TOKENS, "a <mask> b", " ".join(vocabulary.SPECIAL_TOKENS)]
-    specials = {
-        tokenizer.pad_id, tokenizer.unknown_id, tokenizer.start_id, tokenizer.separator_id,
-        tokenizer.mask_id,
-    }  # fmt: skip
-    assert len(specials) == 5
-    assert specials.isdisjoint(tokenizer.tokenize(texts).flat_values.numpy().tolist())
-
-
 def test_words_have_the_ids_that_they_have_within_a_text(learned):
     reference = byte_bpe_reference.make(learned.tokens, learned.merges, True)
     words = ["the", " the", "", "'s", "isn't", "\nthe", " ", "100", "été", "two words", "\0", "."]
@@ -175,24 +165,7 @@ def test_places_of_any_bytes(tokenizer):
             for text in byte_bpe_reference.TRICKY + byte_bpe_reference.random_texts(500)
         ),
     ]
-    ids, starts, ends = tokenizer.tokenize_with_offsets(texts)
-    assert ids.to_list() == tokenizer.tokenize(texts).to_list()
-    for text, row, first, last in zip(
-        texts, ids.to_list(), starts.to_list(), ends.to_list(), strict=True
-    ):
-        position = 0
-        for index, start, end in zip(row, first, last, strict=True):
-            data = vocabulary.to_bytes(tokenizer.vocabulary.tokens[index])
-            if text[position : position + len(data)] != data:  # without the space that was added
-                data = data.removeprefix(b" ")
-            space = len(data) > 1 and data[:1] == b" "  # of a word, or of white space
-            places = [
-                byte_bpe_reference.whole_characters(text, first, position + len(data))
-                for first in (position, position + space)
-            ]
-            assert (start, end) in places, text
-            position += len(data)
-        assert position == len(text)
+    byte_bpe_reference.check_bytes(tokenizer, texts)
 
 
 def test_places_of_spaces(learned):
@@ -261,11 +234,6 @@ def test_one_long_text_among_many_short_ones(tokenizer):
     assert lengths[2:] == [0] * 50_000 + [len(tokenizer.tokenize(["a"])[0])] * 50_000
     assert tokenizer.tokenize_with_offsets(texts)[2].flat_values.numpy().max() == 400_000
     assert tokenizer.tokenize_by_word(texts)[2].flat_values.numpy().max() == 399_999
-
-
-def _lists(values):
-    values = values if isinstance(values, tuple | list) else [values]
-    return [(value.dtype, value.to_list()) for value in values]
 
 
 def test_tokens_that_begin_words(tokenizer):

@@ -47,25 +47,7 @@ def test_ids_of_any_vocabulary_are_those_of_the_library(data):
 
 @given(texts=strategies.batches(st.one_of(strategies.raw_texts(), _texts().map(str.encode)), 20))
 def test_nothing_is_lost_of_any_bytes(tokenizer, texts):
-    """Pieces spell the text; each covers the characters that it has a byte of, and no other."""
-    tokens = tokenizer.vocabulary.tokens
-    prefix = tokenizer.settings["add_prefix_space"]
-    ids, starts, ends = (value.to_list() for value in tokenizer.tokenize_with_offsets(texts))
-    assert ids == tokenizer.tokenize(texts).to_list()
-    for text, row, first, last in zip(texts, ids, starts, ends, strict=True):
-        spelled = [vocabulary.to_bytes(tokens[index]) for index in row]
-        added = b" " if prefix and not text.startswith(b" ") and text else b""
-        assert b"".join(spelled) == added + text
-        position = 0
-        for data, start, end in zip(spelled, first, last, strict=True):
-            space = len(data) > 1 and data[:1] == b" "  # of a word, or of white space
-            place = (start + len(added), end + len(added)) if end else (0, 1)
-            assert place in [
-                byte_bpe_reference.whole_characters(added + text, first, position + len(data))
-                for first in (position, position + space)
-            ]
-            position += len(data)
-        assert position == len(added + text)
+    byte_bpe_reference.check_bytes(tokenizer, texts)
 
 
 @given(texts=strategies.batches(strategies.raw_texts(), 20))

@@ -6,7 +6,11 @@ from hypothesis import strategies as st
 
 from pipelines.tokenizers import byte_ranges
 from tests import strategies
-from tests.pipelines.tokenizers.test_byte_ranges import count_characters
+
+
+def _count_characters(texts, rows, starts, ends):
+    first, last = (byte_ranges.to_characters(texts, rows, each) for each in (starts, ends))
+    return last - first
 
 
 @st.composite
@@ -34,7 +38,7 @@ def _computed(function, case):
 def test_ranges_are_cut_and_counted(case):
     expected = [case[0][r].encode()[a:b].decode() for r, a, b in zip(*case[1:], strict=True)]
     assert [text.decode() for text in _computed(byte_ranges.cut, case)] == expected
-    found = _computed(count_characters, case)
+    found = _computed(_count_characters, case)
     assert found.tolist() == list(map(len, expected))
 
 
@@ -45,3 +49,10 @@ def test_ranges_have_the_same_number_where_they_have_the_same_bytes(case):
     keys = list(zip(case[1], cut, strict=True))
     numbers = _computed(byte_ranges.fingerprints, case).tolist()
     assert len(set(keys)) == len(set(numbers)) == len(set(zip(keys, numbers, strict=True)))
+
+
+def test_there_may_be_no_range_and_no_text():
+    no_range = [tf.zeros([0], tf.int64)] * 3
+    for function in (byte_ranges.cut, _count_characters, byte_ranges.fingerprints):
+        for texts in (["plain text", ""], []):
+            assert function(tf.constant(texts, tf.string), *no_range).shape == (0,)

@@ -1,6 +1,7 @@
 """What every tokenizer keeps to: one test body, for which each brings its vocabulary."""
 
 import collections
+import random
 
 import pytest
 import tensorflow as tf
@@ -10,19 +11,34 @@ from pipelines.tokenizers.registry import KINDS
 
 TEXTS = [
     "the lazy dog", "  The LAZY dog's,  tail\n", "", " ", "über Ängste — naïve", "日本語 text",
-    "x\u0301y", "1999, 2000 and 3,000,", "[MASK] <mask> <s> [CLS] </s> <unk>", "\U0001f600 ok",
+    "x\u0301y", "1999, 2000 and 3,000,", "[MASK] <mask> <s> [CLS] </s> <unk> <pad>",
+    "\U0001f600 ok",
 ]  # fmt: skip
 # Bytes that are not UTF-8, and texts that would join to a character, a space or a contraction.
 BYTES = [b"a\xffb", b"\xe4\xb8", b"\xad", b"it", b"'", b"s", b" ", b" x", b"\xf0\x9f"]
 _WORDS = "the lazy dog tail over jumps quick brown 1999, 2000 and text ok it's über naïve".split()
 
 
+_SIZES = {"byte_bpe": 300, "bpe": 120}  # of the vocabularies; 60 for the others
+
+
 @pytest.fixture(scope="module", params=KINDS)
 def tokenizer(request):
     """A tokenizer of each kind, with a vocabulary learned of a few words."""
-    kind = KINDS[request.param].vocabulary
     counts = collections.Counter({word.encode(): 9 - i % 5 for i, word in enumerate(_WORDS)})
-    return registry.make(kind.learn(counts, {"byte_bpe": 300, "bpe": 120}.get(request.param, 60)))
+    kind = KINDS[request.param].vocabulary
+    return registry.make(kind.learn(counts, _SIZES.get(request.param, 60)))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_same_counts_give_the_same_vocabulary_in_any_order(kind):
+    words = _WORDS + [f"word{i % 37}" for i in range(99)] + [f"thing{i % 11}" for i in range(99)]
+    learned = []
+    for seed in range(3):
+        random.Random(seed).shuffle(words)
+        counts = collections.Counter(map(str.encode, words))
+        learned.append(KINDS[kind].vocabulary.learn(counts, _SIZES.get(kind, 60)))
+    assert learned[0] == learned[1] == learned[2]
 
 
 def _lists(values):

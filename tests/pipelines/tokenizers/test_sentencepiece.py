@@ -97,12 +97,8 @@ def test_numbers_before_a_comma_are_encoded_again(learned):
     assert tokens[row[-1]] == "," and not any(tokens[index] == "▁1999," for index in row)
 
 
-def test_a_vocabulary_is_learned_the_same_again_and_comes_back(learned, tmp_path):
-    counts = {b"hello": 3, b"world": 2, b"held": 1}
-    first, second = (SentencePieceVocabulary.learn(counts, 40) for _ in range(2))
-    assert first == second
+def test_a_model_file_may_be_named(learned, tmp_path):
     learned.save(str(tmp_path))
-    assert registry.find(str(tmp_path)) == learned
     assert registry.load(f"{tmp_path}/spiece.model").sha256 == learned.sha256
 
 

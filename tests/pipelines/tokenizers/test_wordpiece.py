@@ -6,7 +6,6 @@ import string
 import unicodedata
 
 import pytest
-import tensorflow as tf
 
 from pipelines.common.errors import InputError
 from pipelines.tokenizers import registry
@@ -255,11 +254,6 @@ def test_any_bytes_are_tokens_with_places():
         assert [tokenizer.vocabulary.tokens[i] for i in row] == expected, text
         assert all(0 <= a <= b <= len(text) for a, b in zip(first, last, strict=True)), text
         assert first == sorted(first), text
-
-
-def test_bytes_that_are_not_utf8_are_dropped():
-    tokenizer = tokenizers.wordpiece([*SPECIAL, "ab"])
-    assert tokenizer.tokenize(tf.constant([b"a\xffb"])).to_list() == [[5]]
 
 
 @pytest.mark.parametrize(

@@ -61,13 +61,6 @@ def test_frequent_words_become_one_token_and_nothing_is_unknown(tmp_path):
     assert 1 not in ids.flat_values.numpy()
 
 
-def test_learning_twice_gives_the_same(tmp_path):
-    texts = [f"word{i % 37} and other{i % 11} things {i * 7919 % 101}" for i in range(2000)]
-    words = counts(texts, tmp_path)
-    shuffled = collections.Counter(dict(reversed(words.items())))
-    assert WordPieceVocabulary.learn(words, 90) == WordPieceVocabulary.learn(shuffled, 90)
-
-
 def test_several_processes_learn_what_one_does(tmp_path):
     for name in "abc":
         texts = (f"{name}{i % 7} text{i * 7919 % 101}" for i in range(300))
