@@ -135,7 +135,7 @@ def test_vectors_are_those_of_sentence_transformers(sentence_model, tmp_path):
         sentence_model("cls_token", ("Transformer", "Pooling", "Normalize")),
         sentence_model("max_tokens", length=8),
         sentence_model("mean", length=9, new=True),
-        sentence_model("mean", DENSE, others=PROMPTED | {"similarity_fn_name": "dot"}),
+        sentence_model("mean_tokens", DENSE, others=PROMPTED | {"similarity_fn_name": "dot"}),
     ]
     weights.write(weights.read(made[-1]), f"{tmp_path}/again", Format.HUGGINGFACE)
     again = f"{tmp_path}/again"
