@@ -37,7 +37,7 @@ _USUAL_NAMES = frozenset(("question", "context", "answer", "choices", "label")) 
 def is_keyed(path: str, encoding: str = UTF8) -> bool:
     """Returns whether a .csv file has no header, but a key at the end of its rows.
 
-    Those of the first row, and of most other rows, name a choice; almost none is a text.
+    Those of the first row, and of at least half of all, name a choice; almost none is a text.
     """
     rows = list(itertools.islice(delimited.csv_rows(path, encoding), _HEAD))
     first = [cell.strip().lower() for _, cells in rows[:1] for cell in cells]
@@ -45,7 +45,7 @@ def is_keyed(path: str, encoding: str = UTF8) -> bool:
         return False
     named = [key_index(cells[-1].strip(), len(cells) - 2) is not None for _, cells in rows]
     like = sum(_KEY.fullmatch(cells[-1].strip()) is not None for _, cells in rows)
-    return named[0] and 2 * sum(named) > len(rows) and like >= _KEYS * len(rows)
+    return named[0] and 2 * sum(named) >= len(rows) and like >= _KEYS * len(rows)
 
 
 def read_keyed(

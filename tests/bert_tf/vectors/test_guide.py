@@ -65,7 +65,7 @@ def reader(examples):
 def test_features_without_files(examples, folders):
     code = examples["Read them"][1].replace("(-4, -3, -2, -1)", "(-2, -1)")
     found = {}
-    exec(code.replace("bert-base-cased", folders["tags"]), found)
+    exec(code.replace("google-bert/bert-base-cased", folders["tags"]), found)
     assert found["found"].units.tokens == ["It", "rained", "."]
     assert found["given"].values.shape == (3, 64)
 
