@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.processes import json_of, multiplies_bfloat16, row
+from benchmarks.processes import computed, json_of, row
 from bert_tf import weights
 from bert_tf.export import saved_model
 from pipelines.common.machine import cores
@@ -25,6 +25,7 @@ _LENGTHS = (8, 32, 128)  # tokens of single requests
 _SINGLE = 40  # different single requests of each length
 _ROUNDS = 2
 _PEERS = ("onnxruntime", "openvino", "torch", "keras_hub")
+_REDUCED = (("onnxruntime", "int8"), ("openvino", "bfloat16"), ("torch", "bfloat16"))
 _MAX_LOSS = 0.005  # of the accuracy, in reduced precision
 _LATENCIES = ("p50", "p99")
 
@@ -57,7 +58,7 @@ def compare(model: str, dev: str, folder: Path, peer: Callable[..., Any]) -> dic
             for precision in versions.keys() - {"float32"}:
                 run = functools.partial(_ours, versions[precision], f"--precision={precision}")
                 measured.measure(("ours", "auto", precision), run)
-        for engine, precision in (*((name, "float32") for name in _PEERS), *_reduced()):
+        for engine, precision in (*((name, "float32") for name in _PEERS), *computed(_REDUCED)):
             for count in threads:
                 flags = (f"--engine={engine}", f"--precision={precision}", f"--threads={count}")
                 run = functools.partial(peer, "inference.py", f"--model={folder}/hf", *flags)
@@ -71,7 +72,7 @@ def _export(model: str, dev: str, folder: Path) -> dict[str, str]:
     convert = [f"--input={model}", f"--output={folder}/hf", "--format=huggingface"]
     subprocess.run([*command, "convert", *convert], check=True)
     found = {}
-    for precision in ("float32", *sorted({precision for _, precision in _reduced()})):
+    for precision in ("float32", *sorted({each[-1] for each in computed(_REDUCED)})):
         output = f"{folder}/{precision}"
         task = [f"--tasks=rte={model}", f"--output={output}", f"--precision={precision}"]
         if precision != "float32":
@@ -80,12 +81,6 @@ def _export(model: str, dev: str, folder: Path) -> dict[str, str]:
         if done.returncode == 0:
             found[precision] = saved_model.newest(output)
     return found
-
-
-def _reduced() -> list[tuple[str, str]]:
-    """Engines of the peers, and the reduced precisions that they multiply in on this machine."""
-    low = [("openvino", "bfloat16"), ("torch", "bfloat16")] if multiplies_bfloat16() else []
-    return [("onnxruntime", "int8"), *low]
 
 
 def _ours(path: str, *flags: str) -> Figures:

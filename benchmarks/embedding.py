@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.processes import json_of, multiplies_bfloat16
+from benchmarks.processes import computed, json_of
 from pipelines.common.machine import cores
 
 _RESULTS = Path("benchmarks/embedding.json")
@@ -51,9 +51,7 @@ def main() -> None:
         subprocess.run(command, check=True)
     found: dict[str, dict[str, Any]] = {}
     for _ in range(_ROUNDS):
-        for side, engine, precision in (*_OURS, *_PEERS):
-            if precision == "bfloat16" and not multiplies_bfloat16():
-                continue
+        for side, engine, precision in computed((*_OURS, *_PEERS)):
             key = f"{side}: {engine}, {precision}"
             flags = [f"--model={args.model}", f"--engine={engine}", f"--precision={precision}"]
             flags += [f"--vectors={args.work}/{key}.npy"]

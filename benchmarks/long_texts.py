@@ -17,7 +17,7 @@ import numpy as np
 import tensorflow as tf
 
 from benchmarks.peers import long_texts
-from benchmarks.processes import json_of, multiplies_bfloat16
+from benchmarks.processes import computed, json_of
 from bert_tf import weights
 from bert_tf.models import fused_ops
 from bert_tf.models.base_encoder import Encoder
@@ -67,9 +67,7 @@ def main() -> None:
     if not Path(model).exists():
         subprocess.run([*peer, f"--make={model}"], check=True)
     found: dict[tuple[str, str], dict[str, Any]] = {}
-    for engine, precision in _ENGINES:
-        if precision == "bfloat16" and not multiplies_bfloat16():
-            continue
+    for engine, precision in computed(_ENGINES):
         flags = [f"--precision={precision}", f"--output={args.work}/{engine}-{precision}.npy"]
         if engine == "ours":
             command = [sys.executable, "-m", "benchmarks.long_texts"]

@@ -8,7 +8,7 @@ import re
 import shlex
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import psutil
@@ -31,13 +31,15 @@ def place() -> str:
     return f"{machine.cores()} cores of {found[1] if found else platform.machine()}"
 
 
-def multiplies_bfloat16() -> bool:
-    """Whether the processor has instructions for bfloat16.
+def computed(rows: Iterable[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """The rows whose precision, the last item, the processor has instructions for.
 
-    Others emulate it: PyTorch then needs over twenty minutes for a row of float32's seconds.
+    Processors without those for bfloat16 emulate it: PyTorch then needs over twenty minutes for
+    what takes seconds in float32.
     """
     words = machine.processor().split()
-    return any(name in words for name in ("avx512_bf16", "amx_bf16", "bf16"))
+    has_bfloat16 = any(name in words for name in ("avx512_bf16", "amx_bf16", "bf16"))
+    return [row for row in rows if has_bfloat16 or row[-1] != "bfloat16"]
 
 
 def json_of(command: list[str], **environment: str) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import answers
-from benchmarks.processes import json_of, multiplies_bfloat16, parsed, peak_memory, place, row
+from benchmarks.processes import computed, json_of, parsed, peak_memory, place, row
 from pipelines.corpus import builtin
 
 _PEERS = Path("benchmarks/peers")
@@ -175,7 +175,7 @@ class Benchmarks:
         """Our pre-training step and those of the peers, each in its faster precision."""
         shape = "6 layers, 384 wide, 12 heads, batch 32, length 128, 20 predictions, training step"
         faster = f"{shape}, each in its faster precision"
-        precisions = ("float32", "bfloat16") if multiplies_bfloat16() else ("float32",)
+        precisions = [row[-1] for row in computed([("float32",), ("bfloat16",)])]
         lowest = f"--precision={precisions[-1]}"
         flags = [f"--precision={'mixed_' * (p == 'bfloat16')}{p}" for p in precisions]
         ours = [json_of([sys.executable, "-m", "benchmarks.step", flag]) for flag in flags]

@@ -93,7 +93,7 @@ class Decoder:
         self, ids: tf.Tensor, mask: tf.Tensor, caches: Sequence[Any], *source: tf.Tensor
     ) -> tuple[tf.Tensor, DecoderState]:
         positions = self._encoder.numbered(mask)[:, -tf.shape(ids)[1] :]
-        hidden = self._encoder.extend(ids, positions, mask, caches, *source)  # and the caches
+        hidden = self._encoder.extend(ids, positions, mask, caches, *source)  # fills the caches
         own, of_source = (caches, ()) if self.continues else zip(*caches, strict=True)
         known, of_sources = (
             tuple((cache.keys, cache.values) for cache in some) for some in (own, of_source)
@@ -109,8 +109,7 @@ def make(
     dtype: str | None = None,
 ) -> Decoder:
     """The decoder of a language model with a tokenizer; other arguments as of `Decoder`."""
+    if not isinstance(encoder, EncoderDecoder):
+        return Decoder(encoder, token_logits)
     # Texts begin with the start token; before it is the last one, as in training.
-    start = (tokenizer.separator_id, tokenizer.start_id)
-    return Decoder(
-        encoder, token_logits, start if isinstance(encoder, EncoderDecoder) else (), dtype
-    )
+    return Decoder(encoder, token_logits, (tokenizer.separator_id, tokenizer.start_id), dtype)

@@ -188,21 +188,18 @@ def sampled(
         before = tf.cumsum(tf.nn.softmax(ordered), -1, exclusive=True)
         kept = tf.where(before < settings.top_p, ordered, scores.dtype.max)
         scores = tf.where(scores < tf.reduce_min(kept, -1, keepdims=True), lowest, scores)
+    # The seed of a row is a hash of the seed and the tokens of its prompt.
+    mask = tf.cast(prompt.mask, tf.int32)
+    place = tf.cumsum(mask, axis=1)
+    mixed = (prompt.ids + 0x3C6EF372) * (2 * place + 0x5851F42D)  # wraps
+    seeds = tf.reduce_sum(mixed * mask, 1) ^ settings.seed
     shape = tf.shape(scores)[1:]
 
     def noise(seed: tf.Tensor) -> tf.Tensor:
         uniform = tf.random.stateless_uniform(shape, tf.stack([seed, count]), 1e-30, 1.0)
         return -tf.math.log(-tf.math.log(uniform))  # Gumbel noise: the maximum is a sample
 
-    return scores + tf.map_fn(noise, _seeds(prompt, settings.seed), tf.float32)
-
-
-def _seeds(prompt: Prompt, seed: int) -> tf.Tensor:
-    """A seed for each row, int32 [rows]: a hash of the seed and the tokens of the prompt."""
-    mask = tf.cast(prompt.mask, tf.int32)
-    place = tf.cumsum(mask, axis=1)
-    mixed = (prompt.ids + 0x3C6EF372) * (2 * place + 0x5851F42D)  # wraps
-    return tf.reduce_sum(mixed * mask, 1) ^ seed
+    return scores + tf.map_fn(noise, seeds, tf.float32)
 
 
 def of_any_size(x: tf.Tensor) -> tf.TensorShape:

@@ -310,11 +310,8 @@ def _text_examples(texts: Sequence[str], second: Sequence[str | None] | None) ->
         raise InputError(f"{shorten(texts, _SHOWN)!r}: is one text; give a list of texts.")
     if second is not None and len(second) != len(texts):
         raise InputError(f"{len(texts)} texts have {len(second)} second ones; give one for each.")
-    _check_texts(texts)
-    if second is None:
-        second = [None] * len(texts)
-    _check_texts([text for text in second if text is not None])
-    pairs = zip(texts, second, strict=True)
+    _check_texts([*texts, *(text for text in second or () if text is not None)])
+    pairs = zip(texts, [None] * len(texts) if second is None else second, strict=True)
     return [TextExample("", "", text, other) for text, other in pairs]
 
 

@@ -104,25 +104,22 @@ class TransformerBlock(Configured, Layer):
 
     def compute_output_shape(self, input_shape: Shape) -> Any:
         """The shape of the output, and of the attention probabilities where x has rows."""
-        if len(input_shape) == 3:
-            return input_shape
-        return self.attention.compute_output_shape(input_shape)
+        if len(input_shape) != 3:
+            return self.attention.compute_output_shape(input_shape)
+        if input_shape[-1] not in (None, self.config.hidden_size):
+            raise InputError(
+                f"the input is {input_shape[-1]} wide, but hidden_size is "
+                f"{self.config.hidden_size}; change one of them."
+            )
+        return input_shape
 
     def compute_output_spec(
         self, x: Any, mask_bias: Any = None, *args: Any, mask: Any = None, **kwargs: Any
     ) -> Any:
         """The outputs for symbolic inputs."""
         if len(x.shape) == 3:
-            self._check_width(x.shape[-1])
-            return keras.KerasTensor(x.shape, self.compute_dtype)
+            return keras.KerasTensor(self.compute_output_shape(x.shape), self.compute_dtype)
         return self.attention.compute_output_spec(x, mask_bias)
-
-    def _check_width(self, width: int | None) -> None:
-        if width not in (None, self.config.hidden_size):
-            raise InputError(
-                f"the input is {width} wide, but hidden_size is {self.config.hidden_size}; change "
-                "one of them."
-            )
 
     def flops(self, length: int, queries: int | None = None) -> int:
         """Operations of the products for one sequence, of which `queries` tokens attend.
@@ -153,7 +150,7 @@ class TransformerBlock(Configured, Layer):
         tokens (None: all are), and the result is the output alone.
         """
         if x.shape.rank == 3:
-            self._check_width(x.shape[-1])
+            self.compute_output_shape(x.shape)  # which checks the width
             shape = tf.shape(x)
             mask = tf.ones(shape[:2]) if mask is None else mask
             bias = attention_bias(mask, self.config.causal)

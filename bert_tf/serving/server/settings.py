@@ -11,7 +11,7 @@ from pipelines.common.flag_types import Count, Group, Range, choice
 from pipelines.common.settings import Settings
 
 # The maxima are below those of gRPC and TensorFlow.
-_Threads = Annotated[int, Range(minimum=1, maximum=1 << 16)]
+_Limited = Annotated[int, Range(minimum=1, maximum=1 << 16)]
 _Seconds = Annotated[float, Range(above=0, maximum=1_000_000)]
 _MODULES = ("uvicorn", "starlette", "prometheus_client", "tensorflow_serving")
 
@@ -53,13 +53,13 @@ class ServerSettings(Settings):
     group = Group.SERVER
 
     engine: Annotated[str, choice((AUTO, *EngineName)), Group.MACHINE] = AUTO
-    threads: Annotated[_Threads | None, Group.MACHINE] = None
+    threads: Annotated[_Limited | None, Group.MACHINE] = None
     precision: Annotated[Precision | None, Group.MACHINE] = None
     versions: Count = 1
     poll_seconds: _Seconds = 5.0
     max_bytes: Annotated[int, Range(minimum=1, maximum=2**31 - 1)] = 4 << 20
     max_rows: Count = 2048
-    max_requests: _Threads = 128
+    max_requests: _Limited = 128
     max_tokens: Count = MAX_TOKENS
     timeout: _Seconds = 60.0
     certificate: str | None = None
