@@ -50,7 +50,7 @@ PRESETS = {
     "trial": Preset("debug", 64, 300, 20, 64, 1, (1,), _FIRST[:1]),
     "10m": Preset("debug", 64, 8192, 1_200, 500, 8, (1,), _FIRST[:1]),
     "2h": Preset("tiny", 128, 8192, 8_000, 3_000, 8, (1,), _FIRST),
-    "8h": Preset("tiny", 128, 8192, 12_000, 3_000, 8, (1,), _ALL),
+    "8h": Preset("tiny", 128, 8192, 8_000, 3_000, 8, (1, 2, 3), _ALL),
     "24h": Preset("tiny", 128, 8192, 36_000, 3_000, 8, (1, 2, 3), _ALL),
 }
 PERPLEXITY = "held-out perplexity"  # the column of studies with `perplexity`

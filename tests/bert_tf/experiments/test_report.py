@@ -53,10 +53,10 @@ def test_a_report_of_all_studies(plan, tmp_path):
     assert (
         "| 2 x 128 | 60.50 (1) | 7" in text and "| 12x768, 12 | 3.99 | 84.4 | 86.7 | 92.9 |" in text
     )
-    assert "rte 3,000 and 872" in text and "Budget 8h" in text
+    assert "rte 3,000 and 872" in text and "Budget 2h" in text
     assert text.count("done ") == len(runs)
     found = json.loads((tmp_path / "report.json").read_text())
-    assert list(found["studies"]) == list(STUDIES) and found["scale"]["budget"] == "8h"
+    assert list(found["studies"]) == list(STUDIES) and found["scale"]["budget"] == "2h"
     assert found["studies"]["features"]["paper"]["rows"]["ELMo"] == [95.7]
     assert {path.stem for path in tmp_path.glob("*.png")} == set(STUDIES)
     assert all(f"![{study.title}]({name}.png)" in text for name, study in STUDIES.items())

@@ -17,7 +17,7 @@ TASKS = (
 )
 
 
-def make_plan(budget="8h", tasks=TASKS, vocab=None, output="out"):
+def make_plan(budget="2h", tasks=TASKS, vocab=None, output="out"):
     return Plan(Request(output, "c.txt", "", vocab, budget), tasks, {"corpus": "c.txt"}, "float32")
 
 
