@@ -94,7 +94,7 @@ def test_the_control_comes_first_with_the_first_weights_of_bert():
 
 def test_models_are_taken_from_their_checkpoints():
     (run,) = make_plan().tables["steps"]["left-to-right, 20%"]["topic"]
-    path = "out/pretraining/left-to-right/checkpoints/checkpoint-00002400"
+    path = "out/pretraining/left-to-right/checkpoints/checkpoint-00001600"
     assert flags_of(run)["init"] == path and flags_of(run.need)["keep_at"] == "0.1,0.2,0.5"
 
 
