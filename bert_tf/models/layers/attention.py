@@ -27,31 +27,28 @@ def attention_bias(mask: tf.Tensor, causal: bool) -> tf.Tensor:
     return (1.0 - visible) * MASKED
 
 
-def rotated(qkv: tf.Tensor, theta: float) -> tf.Tensor:
-    """Queries and keys rotated by their positions (Su et al. 2021, arXiv 2104.09864).
+def rotated(x: tf.Tensor, positions: tf.Tensor, theta: float) -> tf.Tensor:
+    """Queries or keys rotated by their positions (Su et al. 2021, arXiv 2104.09864).
 
     Dimension i and i + size / 2 of a head are a point in the plane, whose angle is the position
     times theta^(-2i / size). All is computed in float32.
 
     Args:
-      qkv: [batch, length, 3, heads, size], of queries, keys and values.
+      x: [..., length, size].
+      positions: int32, broadcast to [..., length].
       theta: The base.
-
-    Returns:
-      The same, with values unchanged.
     """
-    size = qkv.shape[-1]
+    size = x.shape[-1]
     speed = np.float32(theta) ** (-np.arange(0, size, 2, dtype=np.float32) / size)
-    angle = tf.range(tf.shape(qkv)[1])[:, tf.newaxis, tf.newaxis, tf.newaxis]
-    angle = tf.cast(angle, tf.float32) * speed
+    angle = tf.cast(tf.expand_dims(positions, -1), tf.float32) * speed
     cos, sin = tf.cos(angle), tf.sin(angle)
-    x, y = tf.split(tf.cast(qkv[:, :, :2], tf.float32), 2, -1)
-    turned = tf.concat([x * cos - y * sin, y * cos + x * sin], -1)
-    return tf.concat([tf.cast(turned, qkv.dtype), qkv[:, :, 2:]], 2)
+    first, second = tf.split(tf.cast(x, tf.float32), 2, -1)
+    turned = tf.concat([first * cos - second * sin, second * cos + first * sin], -1)
+    return tf.cast(turned, x.dtype)
 
 
 def neighbourhoods(
-    qkv: tf.Tensor, mask_bias: tf.Tensor, window: int
+    qkv: tf.Tensor, mask_bias: tf.Tensor, window: int, theta: float | None
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor]:
     """Splits sequences into blocks for attention within a window (Beltagy et al. 2020, 3.1).
 
@@ -63,10 +60,11 @@ def neighbourhoods(
       qkv: [batch, length, 3, heads, size], of queries, keys and values.
       mask_bias: float32 [batch, 1, 1, length].
       window: Tokens see those at this distance or nearer.
+      theta: Base of rotary positions; None: none.
 
     Returns:
-      Queries [batch * blocks, heads, block, size], keys and values [batch * blocks, heads,
-      3 * block, size], and their mask bias [batch * blocks, 1, block, 3 * block].
+      Queries [blocks * batch, heads, block, size], keys and values [blocks * batch, heads,
+      3 * block, size], and their mask bias [blocks * batch, 1, block, 3 * block].
     """
     length = qkv.shape[1] or tf.shape(qkv)[1]
     block = min(window, length) if isinstance(length, int) else tf.minimum(window, length)
@@ -79,20 +77,22 @@ def neighbourhoods(
         return tf.reshape(padded, [-1, count + 2, block, *x.shape[2:]])
 
     def joined(x: tf.Tensor) -> tf.Tensor:
-        """Each inner block with its neighbours, [batch, count, 3 * block, ...]."""
-        return tf.concat([x[:, :-2], x[:, 1:-1], x[:, 2:]], 2)
+        """[count + 2, batch, heads, block, ...] as [count * batch, heads, 3 * block, ...]."""
+        rows = tf.concat([x[:-2], x[1:-1], x[2:]], 3)
+        return tf.reshape(rows, [-1, x.shape[2], 3 * block, *x.shape[4:]])
 
-    def by_head(x: tf.Tensor, tokens: tf.Tensor) -> list[tf.Tensor]:
-        """[batch, count, tokens, parts, heads, size] by part, and heads before tokens."""
-        rows = tf.reshape(x, [-1, tokens, *x.shape[3:]])
-        return tf.unstack(tf.transpose(rows, [2, 0, 3, 1, 4]))
-
-    cut = blocks(qkv, 0)
-    (query,) = by_head(cut[:, 1:-1, :, :1], block)
-    key, value = by_head(joined(cut[:, :, :, 1:]), 3 * block)
-    bias = tf.reshape(joined(blocks(mask_bias[:, 0, 0], MASKED)), [-1, 1, 1, 3 * block])
+    # Blocks are the first axis, whose slices are no copies.
+    query, key, value = tf.unstack(tf.transpose(blocks(qkv, 0), [3, 1, 0, 4, 2, 5]))
+    query = query[1:-1]
+    if theta is not None:
+        positions = tf.reshape(tf.range((count + 2) * block), [-1, 1, 1, block]) - block
+        query, key = rotated(query, positions[1:-1], theta), rotated(key, positions, theta)
+    query = tf.reshape(query, [-1, qkv.shape[3], block, qkv.shape[4]])
+    bias = tf.transpose(blocks(mask_bias[:, 0, 0], MASKED), [1, 0, 2])
+    bias = tf.reshape(joined(bias[:, :, tf.newaxis]), [-1, 1, 1, 3 * block])
     distance = tf.range(3 * block) - block - tf.range(block)[:, tf.newaxis]
-    return query, key, value, bias + tf.where(tf.abs(distance) <= window, 0.0, MASKED)
+    bias += tf.where(tf.abs(distance) <= window, 0.0, MASKED)
+    return query, joined(key), joined(value), bias
 
 
 class KeyValueCache:
@@ -267,15 +267,18 @@ class SelfAttention(Attention):
         length, width = tf.shape(mask_bias)[-1 if cache is None else -2], self.config.hidden_size
         heads = self.config.num_attention_heads
         split = tf.reshape(qkv, [-1, length, 3, heads, width // heads])
-        if self.rope_theta is not None:
-            split = rotated(split, self.rope_theta)
+        theta, positions = self.rope_theta, tf.range(length)
         window = self.window if queries is None else None
         if window is not None:
-            query, key, value, bias = neighbourhoods(split, mask_bias, window)
+            query, key, value, bias = neighbourhoods(split, mask_bias, window, theta)
         elif queries is not None:
             query, pairs = tf.split(split, [1, 2], 2)
-            query = tf.transpose(queries.of(query[:, :, 0]), [0, 2, 1, 3])
+            query = query[:, :, 0]
             key, value = tf.unstack(tf.transpose(pairs, [2, 0, 3, 1, 4]))
+            if theta is not None:
+                query = rotated(query, positions[:, tf.newaxis], theta)
+                key = rotated(key, positions, theta)
+            query = tf.transpose(queries.of(query), [0, 2, 1, 3])
             bias = queries.of_scores(mask_bias)
             if self.window is not None:
                 bias += queries.window_bias(self.window, length)
@@ -284,17 +287,20 @@ class SelfAttention(Attention):
         else:
             bias = mask_bias
             query, key, value = tf.unstack(tf.transpose(split, [2, 0, 3, 1, 4]))
+            if theta is not None:
+                query, key = (rotated(x, positions, theta) for x in (query, key))
         if cache is not None:
             key, value = cache.append(key, value)
         context, probabilities = attend(
             query, key, value, bias, self.config.attention_probs_dropout_prob, seed, relative_scores
         )
         if window is not None:
-            batch = tf.shape(mask_bias)[0]
+            batch, block = tf.shape(mask_bias)[0], tf.shape(query)[2]
+            context = tf.transpose(tf.reshape(context, [-1, batch, block, width]), [1, 0, 2, 3])
             context = tf.reshape(context, [batch, -1, width])[:, :length]
             context = tf.reshape(context, [-1, width])
-            by_block = tf.concat([[batch, -1], tf.shape(probabilities)[1:]], 0)
-            probabilities = tf.reshape(probabilities, by_block)
+            by_block = tf.reshape(probabilities, [-1, batch, heads, block, 3 * block])
+            probabilities = tf.transpose(by_block, [1, 0, 2, 3, 4])
         context = context if rows is None or queries is not None else rows.drop(context)
         return self.output_dense(context, add_bias=False), probabilities
 
