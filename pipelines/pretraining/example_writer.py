@@ -159,7 +159,8 @@ def _write_units(
 ) -> list[UnitSummary]:
     """Writes all units; one summary, of a refusal, if no number of units suits the corpus.
 
-    Long documents may leave a unit with too few of them; then there are half as many units.
+    Long documents may leave a unit with too few of them, or all units without one to hold out;
+    then there are half as many units.
     """
     pieces, count = units.plan(corpus)
     while True:
@@ -182,8 +183,12 @@ def _write_units(
                 rate = records / max(bar.format_dict["elapsed"], 1e-3)
                 bar.set_postfix_str(f"{records:,} examples, {rate:,.0f}/s", refresh=False)
                 bar.update(total * len(summaries) // count - bar.n)
-            else:
-                return [summaries[index] for index in range(count)]
+        finished = [summaries[index] for index in sorted(summaries)]
+        missing = request.settings.held_out_fraction and not any(
+            shard["held_out"] for summary in finished for shard in summary["shards"]
+        )
+        if not summary["refused"] and not missing:
+            return finished
         if count == 1:
             return [summary]
         count //= 2

@@ -43,6 +43,7 @@ _READ_TOGETHER = 8  # pieces whose documents are read in turn
 _PART_CHARACTERS = 1 << 26
 _WAITING = 16
 _BATCH_CHARACTERS = 1_000_000  # that are tokenized together
+_LEAST_HELD_OUT = 2  # documents of a corpus, if any is to be held out
 EXAMPLE_COUNTS = tuple(
     "records random_next tokens full_length predictions masked random_token kept".split()
 )
@@ -142,17 +143,23 @@ def write_unit(request: ExampleRequest, unit: WorkUnit) -> UnitSummary:
     maker_of_held_out = makers.make(request.settings.of_held_out, tokenizer)
     counts = collections.Counter[str]()
     shards: list[ShardSummary] = []
+    # Documents whose hash is below this are held out, in all units: copies are on one side.
+    end = int(request.settings.held_out_fraction * checksums.HASH_RANGE)
     for number, part in enumerate(_parts(request, unit, tokenizer, counts)):
         keys = np.array([section.key for section in part], np.uint64)
-        end = _held_out_end(np.unique(keys), request.settings, maker, is_first=unit.index == 0)
+        if end and number == 0 and unit.count == 1:
+            # No corpus is without held-out examples: `write` takes fewer units if there are none.
+            end = max(end, int(np.unique(keys)[:_LEAST_HELD_OUT][-1]) + 1)
         held_out = keys < end
         if number == 0:
             refused = _refusal(part, keys, held_out, maker)
             if refused:
                 return UnitSummary(shards=[], text=dict(counts), sha256={}, refused=refused)
+        # Those that are too few to make examples of are left out of training, too.
+        enough = len(np.unique(keys[held_out])) >= maker.least_documents
         firsts = np.array([section.first for section in part])
-        counts["held_out_documents"] += int(firsts[held_out].sum())
-        for is_held_out in (False, True):
+        counts["held_out_documents"] += int(firsts[held_out].sum()) if enough else 0
+        for is_held_out in (False, True)[: 1 + enough]:
             seed = [request.settings.seed, unit.index, number, is_held_out]
             rng = np.random.Generator(np.random.Philox(np.random.SeedSequence(seed)))
             chosen = rng.permutation(np.flatnonzero(held_out == is_held_out))
@@ -250,28 +257,6 @@ def _hashed(request: ExampleRequest, piece: reader.FileRange) -> Iterator[_Secti
         found = int.from_bytes(hashlib.blake2b(data, digest_size=8).digest(), "little")
         key = found if first else key
         yield _Section(section, found, key, first)
-
-
-def _held_out_end(
-    keys: np.ndarray, settings: ExampleSettings, maker: ExampleMaker, is_first: bool
-) -> int:
-    """The hash below which documents are held out: the fraction of all hashes.
-
-    It is raised until as many documents are held out as the maker needs if there is any, and two
-    in the first unit, so that no corpus is without held-out examples.
-
-    Args:
-      keys: the hashes of the documents of a unit, ascending.
-      settings: the fraction.
-      maker: what it needs.
-      is_first: whether it is the first unit.
-    """
-    if not settings.held_out_fraction:
-        return 0
-    end = int(settings.held_out_fraction * checksums.HASH_RANGE)
-    found = int(np.searchsorted(keys, np.uint64(end)))
-    wanted = 2 if is_first else maker.least_documents if found else 0
-    return end if found >= wanted else int(keys[:wanted][-1]) + 1
 
 
 def _refusal(

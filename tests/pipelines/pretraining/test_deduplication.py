@@ -70,6 +70,38 @@ def test_copies_are_on_one_side(monkeypatch, write):
     assert 2 < 2 * once["held_out_documents"] == twice["held_out_documents"]
 
 
+@pytest.mark.parametrize("fraction", [0.02, 0.3])
+@pytest.mark.parametrize(
+    ("unit_bytes", "part_characters"), [(1500, 1 << 26), (6000, 1 << 26), (1 << 20, 3000)]
+)
+def test_copies_of_few_long_documents_are_on_one_side(
+    monkeypatch, write, fraction, unit_bytes, part_characters
+):
+    """Each unit or part has few documents, and copies are in others."""
+    monkeypatch.setattr(units, "_UNIT_BYTES", (unit_bytes, unit_bytes))
+    monkeypatch.setattr(units, "_PART_CHARACTERS", part_characters)
+    monkeypatch.setattr(units, "_WAITING", 2)
+    keys, write_shard = {}, units._write_shard
+
+    def recorded(path, documents, *args):
+        keys[path.rpartition("/")[-1]] = set(documents.document_keys.tolist())
+        return write_shard(path, documents, *args)
+
+    monkeypatch.setattr(units, "_write_shard", recorded)
+    documents = [document * 12 for document in make_documents(20)]
+    for seed in range(4):
+        manifest, _ = write(
+            str(seed), documents + documents[::-1], deduplicate=False, seed=seed,
+            held_out_fraction=fraction, objective="mlm",
+        )  # fmt: skip
+        train, held_out = (
+            set().union(*(keys[shard["file"]] for shard in manifest[part]["shards"]))
+            for part in ("train", "held_out")
+        )
+        assert train and held_out and not train & held_out
+        assert manifest["text"]["held_out_documents"] >= 2
+
+
 def test_documents_that_differ_in_one_sentence_or_its_end_are_kept(write):
     documents = make_documents(40)
     longer = [[*document, "The token reads."] for document in documents]

@@ -160,24 +160,6 @@ def test_long_documents_make_fewer_units(tmp_path, vocab_path, monkeypatch):
 
 
 @given(
-    st.lists(st.integers(0, 2**64 - 1), min_size=1, max_size=40, unique=True),
-    st.sampled_from([0.01, 0.1, 0.5, 0.9]),
-    st.sampled_from([1, 2]),
-    st.booleans(),
-)
-def test_documents_with_small_hashes_are_held_out(keys, fraction, least, is_first):
-    keys = np.sort(np.array(keys, np.uint64))
-    maker = mock.Mock(least_documents=least)
-    wanted = ExampleSettings(held_out_fraction=fraction)
-    end = units._held_out_end(keys, wanted, maker, is_first)
-    found = int((keys < end).sum())
-    below = sum(int(key) < fraction * 2**64 for key in keys)
-    assert found >= min(len(keys), 2 * is_first)
-    assert found == 0 or found >= min(len(keys), least)
-    assert found == below or found == 2
-
-
-@given(
     documents=st.lists(
         st.lists(
             st.sampled_from(["a b.", "b c d", "a", "c c c c c a", "d é 中 x"]),
