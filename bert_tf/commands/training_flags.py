@@ -32,14 +32,13 @@ class PhaseFlags(Settings):
 
         folders = path_lists.named_folders(self.tfrecords)
         steps, batches = self.steps, self.batch_size
-        if len(batches) == 1:
-            batches *= len(folders)
-        if not len(folders) == len(steps) == len(batches):
-            raise InputError(
-                f"--tfrecords names {counted(len(folders), 'phase')}, --steps {len(steps)} and "
-                f"--batch_size {len(batches)}; give one of each for every phase."
-            )
-        return tuple(map(Phase, folders, steps, batches))
+        for flag, values in (("steps", steps), ("batch_size", batches)):
+            if len(values) != len(folders) and (flag, len(values)) != ("batch_size", 1):
+                raise InputError(
+                    f"--{flag} has {counted(len(values), 'number')}, and --tfrecords names "
+                    f"{counted(len(folders), 'phase')}; give one for each."
+                )
+        return tuple(map(Phase, folders, steps, batches * (len(folders) // len(batches))))
 
 
 def run(settings: PretrainingSettings, output: str, options: RunOptions) -> None:

@@ -87,10 +87,9 @@ def _model(model: dict[str, Any]) -> list[str]:
     lines += [f"- {_data(name, data)}" for name, data in model["data"].items()]
     if settings := model.get("generation"):
         lines.append(f"- Writes texts with these settings: {json.dumps(settings)}.")
-    median = (model["scores"] or {}).get("median")
-    if median:
-        shown = {name: round(value, 4) for name, value in median.items() if value is not None}
-        lines.append(f"- Scores on dev: {json.dumps(shown)}.")
+    for what, scores in model["scores"].items():
+        shown = {name: round(value, 4) for name, value in scores.items() if value is not None}
+        lines.append(f"- Scores on {what}: {json.dumps(shown)}.")
     return lines
 
 

@@ -33,6 +33,7 @@ class _Report(TypedDict):
     """The fields of a report that a model card shows."""
 
     metrics: NotRequired[dict[str, Any]]
+    seed: NotRequired[int]
     data: NotRequired[dict[str, Any]]
     examples: NotRequired[dict[str, dict[str, int]]]
 
@@ -46,7 +47,7 @@ class ModelSource:
       bundle: its configuration, weights and vocabulary.
       task: the task to export, with the name of its signature; None: a pre-trained model.
       head: name of the task's head in the folder.
-      scores: metrics of its report, if it has one.
+      scores: on dev, of its weights and, with several seeds, the median; by what they are of.
       data: description of the data in the report, by task; "" stands for pre-training.
       guesses_words: whether it can fill in masks.
       generation: how it continues texts; None: it cannot.
@@ -59,7 +60,7 @@ class ModelSource:
     bundle: Bundle
     task: Task | None = None
     head: str = ""
-    scores: dict[str, Any] | None = None
+    scores: Mapping[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
     data: Mapping[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
     guesses_words: bool = False
     generation: GenerationSettings | None = None
@@ -86,7 +87,7 @@ class ModelSource:
 def of_bundle(
     bundle: Bundle,
     folder: str,
-    scores: dict[str, Any] | None = None,
+    scores: Mapping[str, dict[str, Any]] | None = None,
     data: Mapping[str, dict[str, Any]] | None = None,
 ) -> ModelSource:
     """A model without its tasks; the arguments are attributes of `ModelSource`."""
@@ -96,7 +97,7 @@ def of_bundle(
     source = ModelSource(
         folder,
         bundle,
-        scores=scores,
+        scores=scores or {},
         data=data or {},
         guesses_words=bundle.has(MASKED_LM) and not bundle.config.causal,
         has_pooler=bundle.has(POOLER) and not untrained,
@@ -199,7 +200,13 @@ def read(folder: str) -> ModelSource:
     described = {"": data} if data else {}
     if sizes is not None:
         described = {task: {**data, "examples": counts} for task, counts in sizes.items()}
-    return of_bundle(bundle, folder, found.get("metrics"), described)
+    metrics = found.get("metrics", {})
+    by_seed, scores = metrics.get("by_seed", {}), {}
+    if (seed := str(found.get("seed"))) in by_seed:
+        scores = {"dev": by_seed[seed]}
+        if len(by_seed) > 1:
+            scores[f"dev, the median of {len(by_seed)} seeds"] = metrics["median"]
+    return of_bundle(bundle, folder, scores, described)
 
 
 def of_folder(folder: str) -> list[ModelSource]:
@@ -260,4 +267,11 @@ def _with_task(source: ModelSource, head: str, name: str) -> ModelSource:
         task = task.restore(task.describe() | {"pair": False})
     types = bundle.require_vocabulary().types(task.segments, bundle.resolved_settings())
     bundle.config.check_segments(types, f"{source.folder}, task {name}")
-    return dataclasses.replace(source, task=task, head=head)
+    scores = source.scores
+    if len(bundle.tasks) > 1:
+        own = f"{head}/"
+        scores = {
+            what: {k.removeprefix(own): v for k, v in values.items() if k.startswith(own)}
+            for what, values in scores.items()
+        }
+    return dataclasses.replace(source, task=task, head=head, scores=scores)

@@ -22,6 +22,7 @@ from bert_tf.training.settings import StrategyName
 from bert_tf.weights import Bundle, formats, named_models
 from pipelines.common import files, json_files
 from pipelines.common.errors import InputError
+from pipelines.common.texts import counted
 from pipelines.labelled import tables
 
 
@@ -95,6 +96,14 @@ def prepare(
     known = list(map(tasks.load, bundle.tasks))
     data = [dataclasses.replace(x, task=x.task.begin_with(known)) for x in data]
     _check_dev(settings, data, searches)
+    rows = settings.batch_size // (settings.accumulation * strategy.num_replicas_in_sync)
+    if rows < max(item.task.least_rows for item in data):
+        raise InputError(
+            f"a batch of {settings.batch_size}: one row is computed at once "
+            f"({counted(strategy.num_replicas_in_sync, 'device')}, "
+            f"--accumulation={settings.accumulation}), but the loss compares rows with each other; "
+            "choose a larger batch, or fewer parts."
+        )
     config = _config(bundle, settings, data)
     frozen = Frozen.parse(settings.freeze, config).whole
     if config.causal and not frozen:
@@ -162,8 +171,9 @@ def _config(bundle: Bundle, settings: FineTuningSettings, data: list[TaskData]) 
                 f"model's {config.max_seq_length} positions; set --max_seq_length."
             )
         widest = max(getattr(item.task, "dimensions", ()), default=0)
-        if widest > config.hidden_size:
-            raise InputError(f"--dimensions={widest}: vectors have {config.hidden_size}.")
+        width = item.task.units or config.hidden_size
+        if widest > width:
+            raise InputError(f"--dimensions={widest}: vectors have {width}.")
         if item.task.generation and item.task.generation.max_new_tokens >= config.max_seq_length:
             raise InputError(
                 f"{item.task.name}: targets of {item.task.generation.max_new_tokens + 1} tokens "

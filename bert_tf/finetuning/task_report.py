@@ -117,8 +117,8 @@ def warnings_of(report: Mapping[str, Any], data: Sequence[TaskData]) -> list[str
     for item in data:
         for _, prefix in list(item.scored(several=len(data) > 1))[:1]:
             name = f"{prefix}{item.task.main_metric}"
-            words = report["bag_of_words"].get(name, 0.0)
-            if (score := report["metrics"]["median"][name]) < words:
+            words = report["bag_of_words"].get(name)
+            if words is not None and (score := report["metrics"]["median"][name]) < words:
                 found.append(
                     f"{item.task.name}: {item.task.main_metric} on dev, {score:.4f}, is below the "
                     f"{words:.4f} of TF-IDF with logistic regression. Start from a model that was "

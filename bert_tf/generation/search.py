@@ -199,7 +199,7 @@ def sampled(
         uniform = tf.random.stateless_uniform(shape, tf.stack([seed, count]), 1e-30, 1.0)
         return -tf.math.log(-tf.math.log(uniform))  # Gumbel noise: the maximum is a sample
 
-    return scores + tf.map_fn(noise, seeds, tf.float32)
+    return scores + tf.map_fn(noise, seeds, fn_output_signature=tf.float32)
 
 
 def of_any_size(x: tf.Tensor) -> tf.TensorShape:

@@ -7,6 +7,8 @@ from pipelines.common.errors import InputError
 from pipelines.common.flag_types import Count, Group, Range
 from pipelines.common.settings import Settings
 
+_LOWEST = 1e-6  # temperature above 0: the logits divided by it must be finite
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class GenerationSettings(Settings):
@@ -30,7 +32,7 @@ class GenerationSettings(Settings):
 
     max_new_tokens: Count = 64
     min_new_tokens: Annotated[int, Range(minimum=0)] = 0
-    temperature: Annotated[float, Range(minimum=0)] = 0.0
+    temperature: Annotated[float, Range(minimum=0, maximum=1e6)] = 0.0
     top_k: Annotated[int, Range(minimum=0, maximum=2**31 - 1)] = 0
     top_p: Annotated[float, Range(above=0, maximum=1)] = 1.0
     beams: Annotated[int, Range(minimum=1, maximum=64)] = 1
@@ -44,10 +46,18 @@ class GenerationSettings(Settings):
         super().check()
         if self.beams > 1 and self.temperature:
             raise InputError(
-                "--beams and --temperature: beam search does not sample; leave one of them out."
+                f"--temperature: beam search (here with {self.beams} beams) does not sample; give "
+                "--beams=1, too, or leave it out."
             )
-        if self.early_stopping and self.beams == 1:
-            raise InputError("--early_stopping is for beam search; give --beams, too.")
+        if self.beams == 1 and (self.early_stopping or self.length_penalty != 1):
+            raise InputError(
+                "--early_stopping and --length_penalty are for beam search; give --beams, too."
+            )
+        if 0 < self.temperature < _LOWEST:
+            raise InputError(
+                f"--temperature={self.temperature} must be 0, the most probable token, or at least "
+                f"{_LOWEST}."
+            )
         if self.min_new_tokens > self.max_new_tokens:
             raise InputError(
                 f"--min_new_tokens={self.min_new_tokens} is above "

@@ -134,7 +134,7 @@ class Encoder(Configured, Declared, keras.Model):
 
     def batch_of(self, inputs: Any) -> EncoderInputs:
         """Converts the inputs of `call`."""
-        return EncoderInputs.of(inputs, self.pad_id, self.config.type_vocab_size > 0)
+        return EncoderInputs.of(inputs, self.pad_id, self.config.type_vocab_size)
 
     def encode_batch(
         self, batch: EncoderInputs, seeds: tf.Tensor | None, dtype: str | None, drop_padding: bool

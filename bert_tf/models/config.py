@@ -168,7 +168,8 @@ class BertConfig(EncoderConfig):
         if prefix == "elmo":
             raise InputError(f"model {name!r} is an ELMo, not a BERT; use ElmoConfig.named.")
         if family is None or size_name not in sizes:
-            prefixes = ", ".join(f"{known}-" for known in FAMILIES if known != "bert")
+            relatives = [known for known in (*FAMILIES, "elmo") if known != "bert"]
+            prefixes = ", ".join(f"{known}-" for known in relatives)
             raise InputError(
                 f"model {name!r} is unknown; use {', '.join(sizes or SIZES)}, with the prefix "
                 f"{prefixes} for a relative of BERT, or a file."

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple, Self
 
+import numpy as np
 import tensorflow as tf
 
 from pipelines.common.errors import InputError
@@ -24,23 +25,27 @@ class EncoderInputs(NamedTuple):
     type_ids: tf.Tensor | None
 
     @classmethod
-    def of(cls, inputs: Any, pad_id: int, typed: bool) -> Self:
+    def of(cls, inputs: Any, pad_id: int, types: int) -> Self:
         """Converts inputs of any accepted form, and makes a missing mask.
 
         Args:
           inputs: As for `BertEncoder.call`.
           pad_id: The padding id; without a mask, all other ids are tokens.
-          typed: Whether the model has segment embeddings.
+          types: Number of segment embeddings of the model.
 
         Raises:
-          InputError: The inputs have another form, names, rank, dtype or shape.
+          InputError: The inputs have another form, names, rank, dtype or shape; or, in eager mode,
+            a mask other than 0 and 1, or a segment that the model does not have.
         """
-        found = named(inputs, typed)
+        found = named(inputs, types > 0)
+        if tf.executing_eagerly():
+            _check_values(_MASK, found.get(_MASK), 2)
+            _check_values(_TYPES, found.get(_TYPES) if types else None, types)
         word_ids = tf.cast(found[_IDS], tf.int32)
         mask = found.get(_MASK)
         mask = tf.cast(word_ids != pad_id if mask is None else mask, tf.int32)
-        types = found.get(_TYPES) if typed else None
-        return cls(word_ids, mask, None if types is None else tf.cast(types, tf.int32))
+        type_ids = found.get(_TYPES) if types else None
+        return cls(word_ids, mask, None if type_ids is None else tf.cast(type_ids, tf.int32))
 
 
 def complete(inputs: Any, pad_id: int) -> dict[str, tf.Tensor]:
@@ -49,7 +54,7 @@ def complete(inputs: Any, pad_id: int) -> dict[str, tf.Tensor]:
     Raises:
       InputError: As for `EncoderInputs.of`, or the segments are missing.
     """
-    found = EncoderInputs.of(inputs, pad_id, typed=True)
+    found = EncoderInputs.of(inputs, pad_id, types=2)
     if found.type_ids is None:
         raise InputError(f"pairs that are read in both orders need {_TYPES}; {_FORMS}.")
     return dict(zip(MODEL_INPUTS, found, strict=True))
@@ -81,6 +86,16 @@ def named(inputs: Any, typed: bool) -> dict[str, Any]:
         if not shape.is_compatible_with(other):
             raise InputError(f"{name} has the shape {other}, but {_IDS} {shape}.")
     return found
+
+
+def _check_values(name: str, values: Any, count: int) -> None:
+    """Raises InputError unless all values are whole numbers from 0 on, below a count."""
+    if values is None or tf.as_dtype(values.dtype).is_bool:
+        return
+    values = np.asarray(values)
+    wrong = values[~np.isin(values, np.arange(count))]
+    if wrong.size:
+        raise InputError(f"{name} has {wrong[0]}; it must be a whole number from 0 to {count - 1}.")
 
 
 def _check(name: str, value: Any) -> None:

@@ -19,6 +19,7 @@ from bert_tf.objectives.distillation import Distillation
 from bert_tf.objectives.dynamic_masking import DynamicMasking
 from bert_tf.objectives.frequency_masking import FrequencyMasking
 from bert_tf.objectives.masked_lm import MaskedLM
+from bert_tf.pretraining.first_weights import check_tokenizer
 from bert_tf.pretraining.settings import DistillationSettings
 from bert_tf.weights import Bundle
 from bert_tf.weights.bundle import MASKED_LM, POOLER
@@ -34,7 +35,7 @@ def read_teacher(settings: DistillationSettings, tokenizer: Tokenizer, examples:
     """Reads the teacher.
 
     Raises:
-      InputError: it is no masked LM, or has another vocabulary than the examples.
+      InputError: it is no masked LM, or has another tokenizer than the examples.
     """
     teacher = weights.read(settings.teacher)
     if not teacher.has(MASKED_LM) or teacher.config.causal:
@@ -42,11 +43,8 @@ def read_teacher(settings: DistillationSettings, tokenizer: Tokenizer, examples:
             f"{settings.teacher}: predicts no masked tokens, so it cannot teach it; use a "
             "pre-trained model with its masked LM head."
         )
-    if teacher.vocabulary not in (None, tokenizer.vocabulary):
-        raise InputError(
-            f"{settings.teacher}: has another vocabulary than the examples in {examples}; write "
-            "them with that of the teacher."
-        )
+    stated = teacher.stated_tokenizer()
+    check_tokenizer(*stated, tokenizer, settings.teacher, examples)
     return teacher
 
 

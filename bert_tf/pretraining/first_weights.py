@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -44,27 +45,51 @@ def initialize(
       path: path of the checkpoint or the model.
 
     Raises:
-      InputError: the weights are damaged, of another shape, or of another vocabulary.
+      InputError: the weights are damaged, of another shape, or of another tokenizer.
     """
-    other_vocabulary = InputError(
-        f"{path}: has another vocabulary than the examples in {examples}; write them with that of "
-        "the model."
-    )
     unfinished = _unfinished_run(path)
     if unfinished is not None:
         if unfinished:
-            if unfinished["vocabulary_sha256"] != tokenizer.vocabulary.sha256:
-                raise other_vocabulary
+            theirs = unfinished["vocabulary_sha256"], unfinished["tokenizer"]
+            check_tokenizer(*theirs, tokenizer, path, examples)
             _check_same_model(model.config, configs.of_dict(unfinished["config"], path), path)
         checkpoints.restore_weights(path)
         return
     bundle = weights.read(path)
-    if bundle.vocabulary not in (None, tokenizer.vocabulary):
-        raise other_vocabulary
+    check_tokenizer(*bundle.stated_tokenizer(), tokenizer, path, examples)
     _check_same_model(model.config, bundle.config, path)
     missing = weights.assign(model, bundle.weights, path)
     if missing:
         logging.warning("%s: lacks %s, which get new weights.", path, ", ".join(missing))
+
+
+def check_tokenizer(
+    vocabulary_sha256: str | None,
+    settings: Mapping[str, Any],
+    tokenizer: Tokenizer,
+    path: str,
+    examples: str,
+) -> None:
+    """Raises InputError if a model was trained on texts of another tokenizer than the examples'.
+
+    Args:
+      vocabulary_sha256: that of the model; None: unknown.
+      settings: those of its tokenizer that are known.
+      tokenizer: tokenizer of the examples.
+      path: the model.
+      examples: folder of the examples.
+    """
+    if vocabulary_sha256 not in (None, tokenizer.vocabulary.sha256):
+        raise InputError(
+            f"{path}: has another vocabulary than the examples in {examples}; write them with that "
+            "of the model."
+        )
+    for name, theirs in settings.items():
+        if theirs != (ours := tokenizer.settings.get(name)):
+            raise InputError(
+                f"{path}: its tokenizer has {name}={theirs}, but the examples in {examples} were "
+                f"written with {ours}; write them with the tokenizer of the model."
+            )
 
 
 def read_config(path: str) -> EncoderConfig | None:

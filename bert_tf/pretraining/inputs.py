@@ -51,9 +51,10 @@ def open_data(settings: PretrainingSettings) -> PretrainingData:
     folders = [phase.tfrecords for phase in settings.phases]
     manifests = tuple(example_folder.read_manifest(folder) for folder in folders)
     for folder, found in zip(folders, manifests, strict=True):
-        for key in ("vocabulary_sha256", "tokenizer"):
-            if found[key] != manifests[0][key]:
-                raise InputError(f"{folder}: has another vocabulary than {folders[0]}.")
+        if found["vocabulary_sha256"] != manifests[0]["vocabulary_sha256"]:
+            raise InputError(f"{folder}: has another vocabulary than {folders[0]}.")
+        if found["tokenizer"] != manifests[0]["tokenizer"]:
+            raise InputError(f"{folder}: was written with another tokenizer than {folders[0]}.")
         if found["settings"]["objective"] != manifests[0]["settings"]["objective"]:
             raise InputError(f"{folder}: was made for another objective than {folders[0]}.")
         vocabulary = example_folder.read_vocabulary(folder)

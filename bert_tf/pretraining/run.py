@@ -157,6 +157,10 @@ class _Run:
     def train(self) -> RunMonitor:
         """Trains from the newest whole checkpoint, or from the beginning, to the last step."""
         start = self._restore()
+        lost = {step for step in self._kept_steps if step <= start} - {*self.checkpoints.steps()}
+        if lost:
+            past = ", ".join(map(str, sorted(lost)))
+            logging.warning("--keep_at: the run is past step %s and has no checkpoint of it.", past)
         (peak,) = hardware.peak_flops(tf.as_dtype(self.model.compute_dtype))
         self._log_begin(start, peak)
         peaks = self._peak_fractions(peak * self.session.strategy.num_replicas_in_sync)

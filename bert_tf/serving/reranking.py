@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Sequence
 
+import numpy as np
+
 from bert_tf.serving import file_prediction, relevance
 from pipelines.common.errors import InputError
 from pipelines.labelled.schema import ChoiceExample, TextExample
@@ -29,11 +31,11 @@ def load(model: str) -> Callable[[str, Sequence[str]], list[float]]:
         if described["shape"] == "choice":
             (chosen,) = predict([ChoiceExample("0", "--rerank", query, tuple(texts))])
             return chosen.probabilities.tolist()
-        column = relevance.label(described) if described["labels"] else 0
         pairs = [TextExample(str(n), "--rerank", query, text) for n, text in enumerate(texts)]
-        return [
-            found if isinstance(found, float) else float(found.probabilities[column])
-            for found in predict(pairs)
-        ]
+        found = list(predict(pairs))
+        if described["labels"]:
+            column = relevance.label(described)
+            return [float(each.probabilities[column]) for each in found]
+        return relevance.scores({"score": np.array(found)}, described).tolist()
 
     return score

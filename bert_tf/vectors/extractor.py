@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import math
+import re
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -32,6 +33,7 @@ from pipelines.tokenizers.packing import MODEL_INPUTS
 
 MIN_NORM = 1e-12  # the norm of shorter vectors, for normalization
 _SHOWN = 40  # characters of a text in a message
+_SURROGATES = re.compile("[\ud800-\udfff]")
 # Batches. While one waits for its threads, the other computes: 3 to 5 % more texts per second on
 # two cores; three were no faster than two.
 _AT_ONCE = 2
@@ -155,11 +157,8 @@ class FeatureExtractor:
         Raises:
           InputError: a sentence is a string, or a word is not one.
         """
-        for words in sentences:
-            if isinstance(words, str):
-                raise InputError(f"{shorten(words, _SHOWN)!r}: is one text; give its words.")
-            _check_texts(words)
-        return self._rows([WordsExample("", "", tuple(words)) for words in sentences])
+        found = [_strings(words, "give its words") for words in sentences]
+        return self._rows([WordsExample("", "", tuple(words)) for words in found])
 
     def _rows(self, examples: Sequence[Example]) -> list[TextFeatures]:
         if not examples:
@@ -306,20 +305,41 @@ def _text_examples(texts: Sequence[str], second: Sequence[str | None] | None) ->
       InputError: there is a string in place of a list, something else in place of a text, or there
         are not as many second texts.
     """
-    if isinstance(texts, str):
-        raise InputError(f"{shorten(texts, _SHOWN)!r}: is one text; give a list of texts.")
-    if second is not None and len(second) != len(texts):
-        raise InputError(f"{len(texts)} texts have {len(second)} second ones; give one for each.")
-    _check_texts([*texts, *(text for text in second or () if text is not None)])
-    pairs = zip(texts, [None] * len(texts) if second is None else second, strict=True)
-    return [TextExample("", "", text, other) for text, other in pairs]
+    remedy = "give a list of texts"
+    first = _strings(texts, remedy)
+    if second is None:
+        return [TextExample("", "", text, None) for text in first]
+    items = _items(second, remedy)
+    others = [None if text is None else _strings([text], remedy)[0] for text in items]
+    if len(others) != len(first):
+        raise InputError(f"{len(first)} texts have {len(others)} second ones; give one for each.")
+    return [TextExample("", "", text, other) for text, other in zip(first, others, strict=True)]
 
 
-def _check_texts(texts: Sequence[Any]) -> None:
-    """Raises InputError unless all are texts, of Python or of TensorFlow."""
-    for text in texts:
-        if not isinstance(text, str | bytes | tf.Tensor):
+def _items(texts: Any, remedy: str) -> Sequence[Any]:
+    """The items of a list, a NumPy array or a tensor; InputError for one text, or other axes."""
+    if isinstance(texts, str | bytes):
+        raise InputError(f"{shorten(str(texts), _SHOWN)!r}: is one text; {remedy}.")
+    if isinstance(texts, tf.Tensor | np.ndarray):
+        if len(texts.shape) != 1:
+            raise InputError(f"texts of the shape {tuple(texts.shape)}: {remedy}.")
+        return np.asarray(texts).tolist()
+    return list(texts)
+
+
+def _strings(texts: Any, remedy: str) -> list[str]:
+    """Texts of Python, NumPy or TensorFlow as strings, or an InputError.
+
+    Bytes that are no UTF-8, and lone surrogates, become U+FFFD, as in files.
+    """
+    found = []
+    for text in _items(texts, remedy):
+        plain = text.numpy() if isinstance(text, tf.Tensor) and text.shape.rank == 0 else text
+        plain = plain.decode("utf-8", "replace") if isinstance(plain, bytes) else plain
+        if not isinstance(plain, str):
             raise InputError(f"{text!r}: is not a text; give strings.")
+        found.append(_SURROGATES.sub("\ufffd", plain))
+    return found
 
 
 def _shape(combine: str, layers: int, width: int) -> tuple[int, ...]:

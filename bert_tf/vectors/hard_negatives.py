@@ -10,6 +10,7 @@ from typing import Any
 
 from tqdm import tqdm
 
+from bert_tf.tasks import reports
 from bert_tf.vectors import model as models
 from bert_tf.vectors import run
 from bert_tf.vectors.blocks import LINES, BlockOutput, pieces
@@ -49,7 +50,10 @@ class _Pairs:
         before = itertools.accumulate(map(len, self.answers.values()), initial=0)
         self._before = dict(zip(self.answers, before, strict=False))
         if not any(map(self.has_others, self.answers)):
-            raise InputError("every text_b belongs to every text_a: there are no others to find.")
+            raise InputError(
+                f"{reports.file_of(examples[0].place)}: every text_b belongs to every text_a; "
+                "there are no others to find."
+            )
 
     def has_others(self, first: str) -> bool:
         """Whether there are second texts that do not belong to a first one."""

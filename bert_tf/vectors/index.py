@@ -4,6 +4,7 @@ Rows are put into cells by the nearest of several centres (k-means), and a searc
 that are nearest to the query: an inverted file (Sivic and Zisserman 2003), that of faiss.
 """
 
+import hashlib
 import math
 from typing import Any
 
@@ -17,6 +18,7 @@ from pipelines.common.errors import InputError
 _CELLS = 4  # times the root of the number of rows
 _SAMPLE = 64  # rows for each cell, of which its centre is learned
 _ITERATIONS = 10  # of k-means
+_HEAD = 1 << 16  # bytes of a file of faiss: its sizes and the first centres
 _READ = 1 / 16  # of the cells, for a query
 
 
@@ -42,14 +44,14 @@ class VectorIndex:
             )
         self._similarity = vectors.settings.similarity
         path, description = f"{vectors.path}.faiss", f"{vectors.path}.faiss.json"
-        identity = {"vectors_sha256": files.sha256(vectors.manifest)}
+        sha256 = files.sha256(vectors.manifest)
         known = files.gfile.exists(path) and json_files.read_whole(description, dict[str, str])
         try:
-            if known != identity:
+            if not known or known != self._identity(path, sha256):
                 logging.info("%s: made once, of %d vectors.", path, vectors.rows)
                 with files.write_aside(path, shared=True) as partial:
                     self._faiss.write_index(self._made(vectors), partial)
-                json_files.write(description, identity, shared=True)
+                json_files.write(description, self._identity(path, sha256), shared=True)
             self._index = self._faiss.read_index(path, self._faiss.IO_FLAG_MMAP)
         except RuntimeError as error:  # of faiss
             raise InputError(
@@ -57,6 +59,13 @@ class VectorIndex:
                 "the file, which is then made again."
             ) from error
         self._index.nprobe = math.ceil(self._index.nlist * _READ)
+
+    @staticmethod
+    def _identity(path: str, vectors_sha256: str) -> dict[str, str]:
+        """What an index is known by: the checksum of its vectors, and that of its centres."""
+        with files.gfile.GFile(path, "rb") as file:
+            head = hashlib.sha256(file.read(_HEAD)).hexdigest()
+        return {"vectors_sha256": vectors_sha256, "head_sha256": head}
 
     def _made(self, vectors: VectorFile) -> Any:
         """The index, in memory."""

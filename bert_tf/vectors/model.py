@@ -33,8 +33,8 @@ def read(path: str) -> ModelSource:
     """
     if saved_model.is_export(path):
         raise InputError(
-            f"{path}: is an export. Name the folder of the model that it was made of; or ask its "
-            "signature embed (bert-tf ask)."
+            f"{path}: is an export. Name the folder of the model that it was made of; or ask one "
+            "of its signatures (bert-tf ask)."
         )
     return sources.read(path)
 

@@ -104,6 +104,10 @@ class FeatureSettings(Settings):
         weighted = self.combine == Combination.WEIGHTED
         if weighted and not self.layer_weights:
             raise InputError("--combine=weighted: give --layer_weights, a number for each layer.")
+        if self.pooling and self.unit != Unit.TEXT:
+            raise InputError(f"--pooling goes with --unit=text, not with {self.unit}.")
+        if self.word_pooling != WordPooling.FIRST and self.unit != Unit.WORD:
+            raise InputError(f"--word_pooling goes with --unit=word, not with {self.unit}.")
         if self.layer_weights and not weighted:
             raise InputError(
                 f"--layer_weights goes with --combine=weighted, not with {self.combine}."

@@ -155,6 +155,13 @@ class Bundle:
         """All settings of the tokenizer, including defaults; an InputError without a vocabulary."""
         return self.require_vocabulary().resolve(self.tokenizer_settings or {})
 
+    def stated_tokenizer(self) -> tuple[str | None, TokenizerSettings]:
+        """The checksum of the vocabulary, or None, and the settings, without those assumed."""
+        if self.vocabulary is None:
+            return None, {}
+        stated = self.resolved_settings() if self.tokenizer_settings else {}
+        return self.vocabulary.sha256, stated
+
     def tokenizer(self) -> Tokenizer:
         """The tokenizer; an InputError if the vocabulary is missing or invalid."""
         return registry.make(self.require_vocabulary(), self.resolved_settings(), self.place)

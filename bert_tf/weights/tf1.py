@@ -15,7 +15,6 @@ import tensorflow as tf
 from absl import logging
 
 from bert_tf import tasks
-from bert_tf.models.base_config import EncoderConfig
 from bert_tf.models.config import BertConfig
 from bert_tf.models.families import FAMILIES
 from bert_tf.weights import own, tf_checkpoint
@@ -182,7 +181,7 @@ def write(model: Bundle, folder: str) -> None:
       InputError: The format does not support the model, or the model has several tasks.
     """
     layout = LAYOUTS.get(model.config.model_type, LAYOUTS["bert"])
-    config = _checked(model.config, layout)
+    config = _checked(model, layout)
     description = model.task() if model.tasks else None
     span = description is not None and description["shape"] == "span"
     if layout is LAYOUTS["electra"]:
@@ -223,13 +222,18 @@ def _check_electra(model: Bundle, span: bool) -> None:
     )
 
 
-def _checked(config: EncoderConfig, layout: Layout) -> BertConfig:
+def _checked(model: Bundle, layout: Layout) -> BertConfig:
     """The configuration; an InputError if the program would compute something else."""
+    config = model.config
     if not isinstance(config, BertConfig):
-        raise InputError(f"the model: {layout.program} does not support {config.differences()[0]}.")
-    _check(config, layout, "the model")
+        raise InputError(
+            f"{model.place}: {layout.program} does not support {config.differences()[0]}."
+        )
+    _check(config, layout, model.place)
     if config.causal:
-        raise InputError(f"{layout.program} has no left-to-right encoder; use another format.")
+        raise InputError(
+            f"{model.place}: {layout.program} has no left-to-right encoder; use another format."
+        )
     change = (
         "To write it anyway, convert it to bert_tf first, set {} in the bert_config.json there "
         "and remove checksums.json; outputs then differ by {}."

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 _WORDS = 1 << 10  # width of the baseline's vectors
 _AT_ONCE = 1024  # rows of a matrix of cosines
+_SHOWN = 40  # characters of a text in a message
 
 
 class Form(enum.StrEnum):
@@ -97,6 +98,11 @@ class Embedding(SequencesTask):
         return self.prompts.get(self.default_prompt, "")
 
     @property
+    def least_rows(self) -> int:
+        """The texts of other rows are what a text must not be near to, if its row has none."""
+        return 1 if self.form in (Form.SIMILARITIES, Form.TRIPLETS) else 2
+
+    @property
     def units(self) -> int:
         """Width of the vectors, if a dense layer decides it; else 0."""
         return self.head.dense_width
@@ -129,6 +135,14 @@ class Embedding(SequencesTask):
                 raise InputError(
                     f"{reports.file_of(examples[0].place)}: every pair has the similarity "
                     f"{values.pop():g}; give different ones, or pairs without them."
+                )
+        if form in (Form.PAIRS, Form.TEXTS):
+            second = {example.texts[-1] for example in examples}
+            if len(second) == 1:
+                raise InputError(
+                    f"{reports.file_of(examples[0].place)}: every row has the text "
+                    f"{shorten(second.pop(), _SHOWN)!r}; each must be found among other ones, so "
+                    "give several."
                 )
         return dataclasses.replace(self, form=form, labels=labels)
 
@@ -200,6 +214,8 @@ class Embedding(SequencesTask):
         if self.form is Form.SIMILARITIES:
             return losses.similarity(vectors, batch["labels"])
         if self.form is Form.CLASSES:
+            # Distances depend on the lengths of vectors, cosines do not.
+            vectors = tf.math.l2_normalize(vectors, -1) if self.normalize else vectors
             return losses.triplet(vectors, batch["labels"], batch["weights"])
         return losses.ranking(vectors, batch["labels"], batch["weights"])
 

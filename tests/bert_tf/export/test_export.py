@@ -88,6 +88,22 @@ def test_the_card_names_the_data_and_its_licence(folders, tmp_path):
     assert "Data of `mood`: Film reviews, licence CC BY 4.0 (examples: 1,200 train, 9 dev)." in card
 
 
+def test_the_card_has_the_scores_of_the_weights_that_it_is_of(folders, tmp_path):
+    """Of several seeds and several tasks."""
+    folder = shutil.copytree(folders["mood"], f"{tmp_path}/joint")
+    by_seed = {
+        str(seed): {"mood/accuracy": score, "tags/f1": 0.5}
+        for seed, score in enumerate((0.6, 0.9, 0.7), 1)
+    }
+    median = by_seed["3"]
+    report = {"metrics": {"by_seed": by_seed, "median": median}, "seed": 2}
+    Path(folder, "report.json").write_text(json.dumps(report))
+    (model,) = sources.find([f"mood={folder}"])
+    card = Path(saved_model.export([model], f"{tmp_path}/out"), "README.md").read_text()
+    assert '- Scores on dev: {"accuracy": 0.9}.' in card
+    assert '- Scores on dev, the median of 3 seeds: {"accuracy": 0.7}.' in card
+
+
 def test_versions_count_up_and_none_is_overwritten(folders, tmp_path):
     found = sources.find([f"mood={folders['mood']}"])
     folder = f"{tmp_path}/bert"

@@ -300,7 +300,9 @@ def test_padding_may_be_anywhere():
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"beams": 2, "temperature": 1.0}, "beam search does not sample"),
+        ({"beams": 2, "temperature": 1.0}, "2 beams. does not sample; give --beams=1, too"),
+        ({"length_penalty": 2.0}, "are for beam search"),
+        ({"temperature": 1e-38}, "must be 0, the most probable token, or at least 1e-06"),
         ({"min_new_tokens": 9, "max_new_tokens": 4}, "--min_new_tokens=9 is above"),
         ({"top_k": 4}, "restrict sampling"),
         ({"top_p": 0.0, "temperature": 1.0}, "--top_p=0.0"),

@@ -144,6 +144,12 @@ BAD = {
         "input_word_ids has an id outside of the vocabulary, 0 to ",
     ),
     "a negative id": (-IDS, "input_word_ids has an id outside of the vocabulary"),
+    "a mask to add": (
+        [IDS, -10_000 * IDS, IDS],
+        "input_mask has -10000; it must be .* from 0 to 1",
+    ),
+    "half a token": ([IDS, tf.ones([2, 5]) / 2, IDS], "input_mask has 0.5; it must be a whole"),
+    "a third segment": ([IDS, IDS, 2 * IDS], "input_type_ids has 2; it must be .* from 0 to 1"),
     "too many tokens": (tf.ones([1, 13], tf.int32), "13 tokens exceed the 12 positions; cut"),
 }
 

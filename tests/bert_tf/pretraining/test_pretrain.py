@@ -166,7 +166,7 @@ def test_two_phases_of_two_lengths(corpus_path, vocab_path, tfrecords, model_pat
     ("flag", "message"),
     [
         ("--accumulation=3", "a batch of 32 cannot be split into 3 equal parts"),
-        ("--steps=1,2", "--tfrecords names 1 phase, --steps 2"),
+        ("--steps=1,2", "--steps has 2 numbers, and --tfrecords names 1 phase; give one for each"),
         ("--learning_rate=1e-3,1e-4", "has 2 rates and --warmup_steps 1; give one of each, or one"),
         ("--model=huge", "model 'huge' is unknown"),
     ],

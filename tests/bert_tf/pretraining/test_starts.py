@@ -5,6 +5,7 @@ import json
 import math
 import shutil
 import types
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ from bert_tf.models.elmo_config import ElmoConfig
 from bert_tf.objectives.bidirectional_lm import BidirectionalLM
 from bert_tf.objectives.denoising import Denoising
 from bert_tf.objectives.masked_lm import MaskedLM, MaskedLMNextSentence
-from bert_tf.pretraining import first_weights, word_vectors
+from bert_tf.pretraining import distillation, first_weights, word_vectors
 from bert_tf.pretraining.run import _with_remedy
 from bert_tf.pretraining.settings import DistillationSettings, Phase, PretrainingSettings
 from bert_tf.training import loop
@@ -79,6 +80,20 @@ def test_a_checkpoint_of_a_run_that_has_not_ended_is_read(finished, tmp_path, tf
         first_weights.initialize(model, checkpoints, tokenizer, str(tfrecords), path)
 
 
+@pytest.mark.parametrize("name", ["lower_case", "strip_accents"])
+def test_a_model_of_other_settings_of_the_tokenizer_is_refused(finished, tfrecords, name):
+    """Its vocabulary is the same, but the texts would become other tokens."""
+    settings = weights.read(str(finished)).resolved_settings()
+    cased = registry.load_tokenizer(str(finished), {**settings, name: not settings[name]})
+    expected = f"{name}={settings[name]}, but the examples in {tfrecords} were written with"
+    model = MaskedLMNextSentence(weights.read(str(finished)).config)
+    with pytest.raises(InputError, match=expected):
+        first_weights.initialize(model, mock.Mock(), cased, str(tfrecords), str(finished))
+    with pytest.raises(InputError, match=expected):
+        wanted = DistillationSettings(_PHASES, teacher=str(finished))
+        distillation.read_teacher(wanted, cased, str(tfrecords))
+
+
 @pytest.mark.parametrize(
     ("settings", "start"),
     [
@@ -97,6 +112,16 @@ def test_what_to_do_after_a_divergence_can_be_done(settings, start):
         f"Start a new run {start} a lower --learning_rate or a longer --warmup_steps, and another "
         "--output."
     )
+
+
+def test_a_checkpoint_that_is_past_is_named(tmp_path, tfrecords, model_path):
+    """The step that --keep_at names in a run that was stopped after it."""
+    flags = ("--steps=40", "--batch_size=8")
+    done(tfrecords, model_path, tmp_path / "o", *flags)
+    for name in ("report.json", "bert_config.json"):  # as if it had been killed before its end
+        (tmp_path / "o" / name).unlink()
+    process = run(tfrecords, model_path, tmp_path / "o", *flags, "--keep_at=0.25,0.75")
+    assert "--keep_at: the run is past step 10 and has no checkpoint of it." in process.stderr
 
 
 def test_first_weights_must_be_of_the_same_computation(foreign, tfrecords, model_path, tmp_path):

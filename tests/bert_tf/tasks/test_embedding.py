@@ -1,5 +1,6 @@
 """Embeddings: losses, retrieval, and files of texts that are alike."""
 
+import dataclasses
 import json
 
 import numpy as np
@@ -57,6 +58,27 @@ def test_triplets_are_the_hardest_ones():
     hardest = np.where(same, distances, 0).max(-1) - np.where(same, np.inf, distances).min(-1)
     found = losses.triplet(tf.constant(VECTORS), tf.constant(classes), tf.constant(ALL))
     np.testing.assert_allclose(found, np.log1p(np.exp(hardest)), rtol=1e-4)
+
+
+@pytest.mark.parametrize("normalize", [True, False])
+def test_distances_are_those_of_the_vectors_that_the_model_makes(normalize):
+    """A model that normalizes its vectors is trained on these."""
+    examples = [EmbeddingExample(str(n), "", (str(n),), label) for n, label in enumerate("ababba")]
+    task = dataclasses.replace(tasks.make("embedding").fit(examples), normalize=normalize)
+    classes = tf.constant([0, 1, 0, 1, 1, 0])
+    batch = {"labels": classes, "weights": tf.constant(ALL)}
+    points = normalized(VECTORS[:, :1]) if normalize else VECTORS[:, :1]
+    wanted = losses.triplet(tf.constant(points), classes, tf.constant(ALL))
+    np.testing.assert_allclose(task.losses(tf.constant(VECTORS[:, :1]), batch), wanted, rtol=1e-5)
+
+
+@pytest.mark.parametrize("texts", [("one", "two"), ("one",)])
+def test_texts_that_have_no_other_to_be_found_among_are_reported(texts):
+    examples = [EmbeddingExample("1", "pairs.tsv: line 1", texts, None)] * 3
+    with pytest.raises(InputError, match="pairs.tsv: every row has the text '(one|two)'; each"):
+        tasks.make("embedding").fit(examples)
+    with_negative = [EmbeddingExample("1", "pairs.tsv: line 1", ("one", "two", "three"), None)] * 3
+    assert tasks.make("embedding").fit(with_negative).least_rows == 1
 
 
 def test_similarity_is_the_squared_error_of_the_cosine():

@@ -113,7 +113,34 @@ def test_what_is_not_a_text_is_refused(folders):
             call()
     with pytest.raises(InputError, match="^1: is not a text"):
         embedder.extractor.of_words([["a", 1]])
-    np.testing.assert_array_equal(embedder([b"a", tf.constant("b")]), embedder(["a", "b"]))
+    for texts in (tf.constant([["a", "b"]]), tf.constant("a"), np.array([["a"]])):
+        with pytest.raises(InputError, match=r"^texts of the shape \(.*\): give a list of texts"):
+            embedder(texts)
+    with pytest.raises(InputError, match="^'cd': is one text"):
+        embedder(["a", "b"], "cd")
+    with pytest.raises(InputError, match="^1: is not a text"):
+        embedder(tf.constant([1, 2]))
+
+
+@pytest.mark.parametrize("prompts", [{}, {"prompts": {"query": "it is "}, "prompt": "query"}])
+def test_texts_may_be_of_python_numpy_or_tensorflow(folders, prompts):
+    embedder = make(folders["pretrained"])
+    if prompts:
+        embedder.extractor.settings = dataclasses.replace(
+            embedder.extractor.settings, prefix="it is "
+        )
+    wanted = embedder(["a", "b\ufffd"])
+    forms = (
+        [b"a", tf.constant(b"b\xff")], np.array(["a", "b\ufffd"]), ("a", "b\ud800"),
+        tf.constant([b"a", b"b\xff"]), iter(["a", "b\ufffd"]),
+    )  # fmt: skip
+    for texts in forms:
+        np.testing.assert_array_equal(embedder(texts), wanted)
+    words = FeatureExtractor(folders["pretrained"], FeatureSettings(unit="word"))
+    (row,) = words([b"a b"])
+    for sentences in ([[b"a", "b"]], tf.constant([["a", "b"]])):
+        (found,) = words.of_words(sentences)
+        np.testing.assert_array_equal(found.values, row.values)
 
 
 def test_no_texts_have_no_vectors(folders):

@@ -251,6 +251,8 @@ def test_long_texts_are_cut_and_counted(folders):
         ({"max_seq_length": 49}, r"--max_seq_length=49: .* takes at most 48 tokens"),
         ({"unit": "text", "pooling": "pooler", "layers": (1,)}, "leave --layers out"),
         ({"unit": "sentence"}, "--unit=sentence: it must be one of token, word, text"),
+        ({"unit": "token", "pooling": "cls"}, "--pooling goes with --unit=text, not with token"),
+        ({"word_pooling": "mean"}, "--word_pooling goes with --unit=word, not with token"),
         ({"combine": "weighted"}, "--combine=weighted: give --layer_weights"),
         ({"layer_weights": (1.0,)}, "--layer_weights goes with --combine=weighted, not with sep"),
         (

@@ -1,6 +1,7 @@
 """The index of a file of vectors, against the exhaustive search."""
 
 import os
+import shutil
 import sys
 
 import numpy as np
@@ -49,6 +50,20 @@ def test_most_neighbours_are_found(folders, vectors):
     assert shared > 0.5 * 400  # a row in 16 is compared; of unrelated vectors it would be 25
 
 
+def test_an_index_of_other_vectors_is_made_again(folders, vectors, tmp_path):
+    """As many of the same width, or fewer, with the note of the right one."""
+    text = _texts(0, ROWS)[700]
+    query = [TextExample("1", "", text)]
+    for seed, count in ((5, ROWS), (6, 100)):
+        (before,) = neighbours.find(folders["pretrained"], vectors, query, 3, True)
+        other = f"{tmp_path}/{count}.npy"
+        write_vectors(folders["pretrained"], _texts(seed, count), other)
+        list(neighbours.find(folders["pretrained"], other, query, 3, True))
+        shutil.copy(f"{other}.faiss", f"{vectors}.faiss")
+        (found,) = neighbours.find(folders["pretrained"], vectors, query, 3, True)
+        assert found.found == before.found and found.found[0].texts == (text,)
+
+
 def test_a_text_finds_itself(folders, vectors):
     text = _texts(0, ROWS)[700]
     (found,) = neighbours.find(
@@ -86,7 +101,7 @@ def test_cells_without_rows_hide_no_neighbours(folders, tmp_path):
 
 def test_a_damaged_index_is_reported(vectors):
     VectorIndex(VectorFile(vectors))
-    os.truncate(f"{vectors}.faiss", 5000)
+    os.truncate(f"{vectors}.faiss", 100_000)
     with pytest.raises(InputError, match=r"v\.npy\.faiss: cannot be .* read .* made again"):
         VectorIndex(VectorFile(vectors))
 
