@@ -11,6 +11,7 @@ from bert_tf.models import configs
 from bert_tf.models.base_config import EncoderConfig
 from bert_tf.models.config import BertConfig
 from bert_tf.models.elmo_config import ElmoConfig
+from bert_tf.models.families import FAMILIES
 from bert_tf.objectives.base import PretrainingObjective
 from bert_tf.objectives.dynamic_masking import DynamicMasking
 from bert_tf.objectives.registry import OBJECTIVES
@@ -189,6 +190,19 @@ def _check_family(config: EncoderConfig, folder: str, data: PretrainingData) -> 
             f"{folder}: the examples are of objective {data.objective}, for which the model needs "
             "a generator; use an ELECTRA (--model=electra-tiny, or another of its sizes), or set "
             "generator_size in its bert_config.json."
+        )
+    if data.objective is not Objective.REPLACED_TOKEN and getattr(config, "generator", None):
+        raise InputError(
+            f"{folder}: the examples are of objective {data.objective}, but the model has a "
+            f"generator, for which they must be of {Objective.REPLACED_TOKEN}. Write these, or use "
+            "a model without generator_size in its bert_config.json."
+        )
+    family = FAMILIES.get(config.model_type)
+    if family and family.values.get("causal") and OBJECTIVES[data.objective].causal is False:
+        raise InputError(
+            f"{folder}: the examples are of objective {data.objective}, which trains models that "
+            f"read both ways, not a {config.model_type}; write them with "
+            f"--objective={Objective.LEFT_TO_RIGHT}, or use a BERT."
         )
     is_denoising = data.objective is Objective.DENOISING
     if is_denoising != bool(getattr(config, "num_decoder_layers", 0)):

@@ -74,6 +74,24 @@ def test_positions_of_a_roberta_follow_the_padding(corpus_path, vocab_path, tmp_
     assert config.max_seq_length == BertConfig.named("roberta-debug").max_seq_length
 
 
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        ("gpt2-debug", "read both ways, not a gpt2; write them with --objective=left_to_right"),
+        ("electra-debug", "has a generator, for which they must be of replaced_token"),
+    ],
+)
+def test_examples_that_train_something_else_than_the_family_are_refused(
+    corpus_path, vocab_path, tmp_path, model, message
+):
+    """What comes out would be no model of this name to any other program."""
+    write_examples(corpus_path, vocab_path, tmp_path / "mlm", "--objective=mlm")
+    settings = PretrainingSettings(phases=(Phase(f"{tmp_path}/mlm", 2, 8),), model=model)
+    data = inputs.open_data(settings)
+    with pytest.raises(InputError, match=message):
+        inputs.model_config(settings, data)
+
+
 def test_an_elmo_takes_sequences_of_any_length(corpus_path, vocab_path, tmp_path):
     words = str(tmp_path / "words")
     commands.done("learn-vocabulary", f"--corpus={corpus_path}", f"--output={words}", "--kind=word")
