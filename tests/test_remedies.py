@@ -36,7 +36,7 @@ FOLLOWED = [
 ELSEWHERE = {
     "engine=tensorflow", "pooling=mean", "columns=text", "columns=text_a", "columns=labels", "columns=tags",
     "columns=words", "task=multilabel", "task=ner", "character_coverage=0.9995",
-    "lower_case=false", "combine=weighted", "objective=left_to_right", "objective=denoising",
+    "lower_case=false", "combine=weighted", "unit=text", "unit=word", "beams=1", "objective=left_to_right", "objective=denoising",
 }  # fmt: skip
 
 

@@ -97,7 +97,7 @@ def prepare(
     data = [dataclasses.replace(x, task=x.task.begin_with(known)) for x in data]
     _check_dev(settings, data, searches)
     rows = settings.batch_size // (settings.accumulation * strategy.num_replicas_in_sync)
-    if rows < max(item.task.least_rows for item in data):
+    if rows < max(getattr(item.task, "least_rows", 1) for item in data):
         raise InputError(
             f"a batch of {settings.batch_size}: one row is computed at once "
             f"({counted(strategy.num_replicas_in_sync, 'device')}, "

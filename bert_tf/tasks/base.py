@@ -160,11 +160,6 @@ class Task(abc.ABC):
         return self.head.reads_pooled(self.per_token)
 
     @property
-    def least_rows(self) -> int:
-        """Rows that a loss must be computed of at once."""
-        return 1
-
-    @property
     def generation(self) -> GenerationSettings | None:
         """How texts are written; None: predictions are not texts of the model's own."""
         return None

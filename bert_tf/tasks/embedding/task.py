@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 _WORDS = 1 << 10  # width of the baseline's vectors
 _AT_ONCE = 1024  # rows of a matrix of cosines
-_SHOWN = 40  # characters of a text in a message
 
 
 class Form(enum.StrEnum):
@@ -68,8 +67,7 @@ class Embedding(SequencesTask):
       prompts: texts that may begin a text, by name. Training and `predict` add none, as
         sentence-transformers does in training.
       default_prompt: name of the prompt that vectors are made with if none is named; "": none.
-      truncate_dim: number of dimensions that vectors are cut to, before they are normalized; None:
-        they are not cut.
+      truncate_dim: dimensions that vectors are cut to, before they are normalized; None: all.
       similarity: how vectors are compared by `neighbours` and clients: "cosine" or "dot".
     """
 
@@ -120,30 +118,28 @@ class Embedding(SequencesTask):
     def fit(self, examples: Examples) -> Self:
         """Finds the form of the examples, and of their labels."""
         self.check(examples)
-        form = _form(examples)
+        form, file = _form(examples), reports.file_of(examples[0].place)
         labels: tuple[str, ...] = ()
         if form is Form.CLASSES:
             labels = tuple(sorted({example.label or "" for example in examples}))
             if len(labels) < 2:
                 raise InputError(
-                    f"{reports.file_of(examples[0].place)}: every text has the label "
-                    f"{labels[0]!r}; there is nothing to learn from one class."
+                    f"{file}: every text has the label {labels[0]!r}; there is nothing to learn "
+                    "from one class."
                 )
         if form is Form.SIMILARITIES:
             values = {float(example.label or 0) for example in examples}
             if len(values) == 1:
                 raise InputError(
-                    f"{reports.file_of(examples[0].place)}: every pair has the similarity "
-                    f"{values.pop():g}; give different ones, or pairs without them."
+                    f"{file}: every pair has the similarity {values.pop():g}; give different ones, "
+                    "or pairs without them."
                 )
-        if form in (Form.PAIRS, Form.TEXTS):
-            second = {example.texts[-1] for example in examples}
-            if len(second) == 1:
-                raise InputError(
-                    f"{reports.file_of(examples[0].place)}: every row has the text "
-                    f"{shorten(second.pop(), _SHOWN)!r}; each must be found among other ones, so "
-                    "give several."
-                )
+        second = {example.texts[-1] for example in examples}
+        if form in (Form.PAIRS, Form.TEXTS) and len(second) == 1:
+            raise InputError(
+                f"{file}: every row has the text {shorten(second.pop(), 40)!r}; each must be "
+                "found among other ones, so give several."
+            )
         return dataclasses.replace(self, form=form, labels=labels)
 
     def check(self, examples: Examples) -> None:
@@ -215,8 +211,8 @@ class Embedding(SequencesTask):
             return losses.similarity(vectors, batch["labels"])
         if self.form is Form.CLASSES:
             # Distances depend on the lengths of vectors, cosines do not.
-            vectors = tf.math.l2_normalize(vectors, -1) if self.normalize else vectors
-            return losses.triplet(vectors, batch["labels"], batch["weights"])
+            points = tf.math.l2_normalize(vectors, -1) if self.normalize else vectors
+            return losses.triplet(points, batch["labels"], batch["weights"])
         return losses.ranking(vectors, batch["labels"], batch["weights"])
 
     def signatures(self, model: ServedModel) -> list[Signature]:
