@@ -64,10 +64,14 @@ def _changed(source: "ModelSource", given: dict[str, Any], length: int | None) -
     """A model with the given settings, if it generates text, and with the given length."""
     if source.task:
         task = source.task.with_generation(given)
+        if task.generation:
+            task.generation.check_given(given)
         if length:
             source.bundle.config.check_length(length)
             task = dataclasses.replace(task, max_seq_length=length)
         return dataclasses.replace(source, task=task)
     if source.generation is None:
         return source
-    return dataclasses.replace(source, generation=dataclasses.replace(source.generation, **given))
+    generation = dataclasses.replace(source.generation, **given)
+    generation.check_given(given)
+    return dataclasses.replace(source, generation=generation)

@@ -31,6 +31,7 @@ def main(*, model: Path, prompt: str = "", settings: type[GenerationSettings]) -
     decoder = decoders.make(network.encoder, network.token_logits, tokenizer)
     assert source.generation is not None  # it is a language model
     chosen = dataclasses.replace(source.generation, **given)
+    chosen.check_given(given)
     found = TextGenerator(decoder, tokenizer, source.max_seq_length, chosen)
     parts = found.generate([prompt]) if chosen.beams > 1 else found.stream(prompt)
     if decoder.continues:

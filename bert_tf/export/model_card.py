@@ -89,7 +89,7 @@ def _model(model: dict[str, Any]) -> list[str]:
         lines.append(f"- Writes texts with these settings: {json.dumps(settings)}.")
     for what, scores in model["scores"].items():
         shown = {name: round(value, 4) for name, value in scores.items() if value is not None}
-        lines.append(f"- Scores on {what}: {json.dumps(shown)}.")
+        lines += [f"- Scores on {what}: {json.dumps(shown)}."] if shown else []
     return lines
 
 

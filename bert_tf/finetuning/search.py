@@ -176,13 +176,15 @@ def _try(study: Any, prepared: PreparedRun, output: str) -> None:
 
 
 def _batch_sizes(prepared: PreparedRun) -> list[int]:
-    """The given batch size, twice and, if the devices can share it, half of it."""
+    """The given batch size, twice and, if devices and losses can share it, half of it."""
     settings = prepared.settings
     size, parts = (
         settings.batch_size,
         settings.accumulation * prepared.strategy.num_replicas_in_sync,
     )
-    return [size, 2 * size] if size % (2 * parts) else [size // 2, size, 2 * size]
+    least = max(getattr(item.task, "least_rows", 1) for item in prepared.data)
+    can_halve = size % (2 * parts) == 0 and size // (2 * parts) >= least
+    return [*([size // 2] if can_halve else []), size, 2 * size]
 
 
 def _suggested(trial: Any, prepared: PreparedRun) -> FineTuningSettings:

@@ -1,7 +1,8 @@
 """Settings of text generation."""
 
 import dataclasses
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 from pipelines.common.errors import InputError
 from pipelines.common.flag_types import Count, Group, Range
@@ -49,10 +50,6 @@ class GenerationSettings(Settings):
                 f"--temperature: beam search (here with {self.beams} beams) does not sample; give "
                 "--beams=1, too, or leave it out."
             )
-        if self.beams == 1 and (self.early_stopping or self.length_penalty != 1):
-            raise InputError(
-                "--early_stopping and --length_penalty are for beam search; give --beams, too."
-            )
         if 0 < self.temperature < _LOWEST:
             raise InputError(
                 f"--temperature={self.temperature} must be 0, the most probable token, or at least "
@@ -65,3 +62,10 @@ class GenerationSettings(Settings):
             )
         if not self.temperature and (self.top_k or self.top_p < 1):
             raise InputError("--top_k and --top_p restrict sampling; give a --temperature, too.")
+
+    def check_given(self, given: Mapping[str, Any]) -> None:
+        """Raises InputError if a given value, which these settings have, is without effect."""
+        self.check()
+        for name, usual in (("early_stopping", False), ("length_penalty", 1.0)):
+            if self.beams == 1 and given.get(name, usual) != usual:
+                raise InputError(f"--{name} is for beam search; give --beams, too.")

@@ -26,6 +26,8 @@ _FREE = (
     *("hidden_dropout_prob", "attention_probs_dropout_prob", "pooler_dropout", "head_dropout"),
     *("initializer_range", "sampled_softmax", "max_sequence_length", "causal", "generator_size"),
 )
+# Settings of a tokenizer that change no text of a corpus: the space around texts.
+_OF_INPUTS = ("strip",)
 
 
 def initialize(
@@ -65,7 +67,7 @@ def initialize(
 
 def check_tokenizer(
     vocabulary_sha256: str | None,
-    settings: Mapping[str, Any],
+    settings: Mapping[str, Any] | None,
     tokenizer: Tokenizer,
     path: str,
     examples: str,
@@ -74,7 +76,7 @@ def check_tokenizer(
 
     Args:
       vocabulary_sha256: that of the model; None: unknown.
-      settings: those of its tokenizer that are known.
+      settings: those of its tokenizer; None: unknown.
       tokenizer: tokenizer of the examples.
       path: the model.
       examples: folder of the examples.
@@ -84,8 +86,11 @@ def check_tokenizer(
             f"{path}: has another vocabulary than the examples in {examples}; write them with that "
             "of the model."
         )
-    for name, theirs in settings.items():
-        if theirs != (ours := tokenizer.settings.get(name)):
+    if settings is None:
+        return
+    for name, theirs in tokenizer.vocabulary.complete(settings).items():
+        ours = tokenizer.all_settings[name]
+        if theirs != ours and name not in _OF_INPUTS:
             raise InputError(
                 f"{path}: its tokenizer has {name}={theirs}, but the examples in {examples} were "
                 f"written with {ours}; write them with the tokenizer of the model."

@@ -324,7 +324,10 @@ def _items(texts: Any, remedy: str) -> Sequence[Any]:
         if len(texts.shape) != 1:
             raise InputError(f"texts of the shape {tuple(texts.shape)}: {remedy}.")
         return np.asarray(texts).tolist()
-    return list(texts)
+    try:
+        return list(texts)
+    except TypeError as error:
+        raise InputError(f"{texts!r}: {remedy}.") from error
 
 
 def _strings(texts: Any, remedy: str) -> list[str]:

@@ -155,11 +155,11 @@ class Bundle:
         """All settings of the tokenizer, including defaults; an InputError without a vocabulary."""
         return self.require_vocabulary().resolve(self.tokenizer_settings or {})
 
-    def stated_tokenizer(self) -> tuple[str | None, TokenizerSettings]:
-        """The checksum of the vocabulary, or None, and the settings, without those assumed."""
+    def stated_tokenizer(self) -> tuple[str | None, TokenizerSettings | None]:
+        """The checksum of the vocabulary and the settings; None for what the format lacks."""
         if self.vocabulary is None:
-            return None, {}
-        stated = self.resolved_settings() if self.tokenizer_settings else {}
+            return None, None
+        stated = self.resolved_settings() if self.tokenizer_settings else None
         return self.vocabulary.sha256, stated
 
     def tokenizer(self) -> Tokenizer:

@@ -297,11 +297,22 @@ def test_padding_may_be_anywhere():
     np.testing.assert_array_equal(found.mask, [[0, 1, 1], [0, 0, 1]])
 
 
+def test_what_is_without_effect_is_refused_where_it_is_given():
+    """Not in the settings of a model, nor if the model has beams."""
+    settings = GenerationSettings(length_penalty=2.0)
+    settings.check()
+    settings.check_given({"top_k": 0})
+    dataclasses.replace(settings, beams=4).check_given({"length_penalty": 2.0})
+    with pytest.raises(InputError, match="--length_penalty is for beam search; give --beams, too"):
+        settings.check_given({"length_penalty": 2.0})
+    with pytest.raises(InputError, match="--early_stopping is for beam search"):
+        GenerationSettings(early_stopping=True).check_given({"early_stopping": True})
+
+
 @pytest.mark.parametrize(
     ("values", "message"),
     [
         ({"beams": 2, "temperature": 1.0}, "2 beams. does not sample; give --beams=1, too"),
-        ({"length_penalty": 2.0}, "are for beam search"),
         ({"temperature": 1e-38}, "must be 0, the most probable token, or at least 1e-06"),
         ({"min_new_tokens": 9, "max_new_tokens": 4}, "--min_new_tokens=9 is above"),
         ({"top_k": 4}, "restrict sampling"),

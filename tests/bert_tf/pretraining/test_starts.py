@@ -27,9 +27,11 @@ from bert_tf.training.loop import DivergenceError
 from bert_tf.training.optimizers import AdamW
 from pipelines.common.errors import InputError
 from pipelines.tokenizers import registry
+from pipelines.tokenizers.byte_bpe import ByteBPETokenizer
 from tests import commands
 from tests.bert_tf.helpers import history_of, report_of
 from tests.bert_tf.pretraining.runs import MODEL, command, done, run
+from tests.pipelines.tokenizers import byte_bpe_reference
 
 pytestmark = pytest.mark.more
 
@@ -92,6 +94,18 @@ def test_a_model_of_other_settings_of_the_tokenizer_is_refused(finished, tfrecor
     with pytest.raises(InputError, match=expected):
         wanted = DistillationSettings(_PHASES, teacher=str(finished))
         distillation.read_teacher(wanted, cased, str(tfrecords))
+
+
+def test_what_changes_no_text_of_a_corpus_is_no_other_tokenizer():
+    """sentence-transformers strips texts (`strip`); a format may state no settings at all."""
+    vocabulary = byte_bpe_reference.learn(byte_bpe_reference.CORPUS, 300)
+    tokenizer = ByteBPETokenizer(vocabulary)
+    for settings in ({"strip": True}, {}, None):
+        check = (vocabulary.sha256, settings, tokenizer, "model", "examples")
+        first_weights.check_tokenizer(*check)
+    spaced = ByteBPETokenizer(vocabulary, add_prefix_space=True)
+    with pytest.raises(InputError, match="has add_prefix_space=False, .* were written with True"):
+        first_weights.check_tokenizer(vocabulary.sha256, {}, spaced, "model", "examples")
 
 
 @pytest.mark.parametrize(

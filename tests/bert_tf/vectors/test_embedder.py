@@ -116,6 +116,8 @@ def test_what_is_not_a_text_is_refused(folders):
     for texts in (tf.constant([["a", "b"]]), tf.constant("a"), np.array([["a"]])):
         with pytest.raises(InputError, match=r"^texts of the shape \(.*\): give a list of texts"):
             embedder(texts)
+    with pytest.raises(InputError, match="^5: give a list of texts"):
+        embedder(5)
     with pytest.raises(InputError, match="^'cd': is one text"):
         embedder(["a", "b"], "cd")
     with pytest.raises(InputError, match="^1: is not a text"):
