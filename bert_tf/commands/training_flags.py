@@ -32,13 +32,15 @@ class PhaseFlags(Settings):
 
         folders = path_lists.named_folders(self.tfrecords)
         steps, batches = self.steps, self.batch_size
+        if len(batches) == 1:
+            batches *= len(folders)
         for flag, values in (("steps", steps), ("batch_size", batches)):
-            if len(values) != len(folders) and (flag, len(values)) != ("batch_size", 1):
+            if len(values) != len(folders):
                 raise InputError(
                     f"--{flag} has {counted(len(values), 'number')}, and --tfrecords names "
                     f"{counted(len(folders), 'phase')}; give one for each."
                 )
-        return tuple(map(Phase, folders, steps, batches * (len(folders) // len(batches))))
+        return tuple(map(Phase, folders, steps, batches))
 
 
 def run(settings: PretrainingSettings, output: str, options: RunOptions) -> None:

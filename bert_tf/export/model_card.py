@@ -89,7 +89,8 @@ def _model(model: dict[str, Any]) -> list[str]:
         lines.append(f"- Writes texts with these settings: {json.dumps(settings)}.")
     for what, scores in model["scores"].items():
         shown = {name: round(value, 4) for name, value in scores.items() if value is not None}
-        lines += [f"- Scores on {what}: {json.dumps(shown)}."] if shown else []
+        if shown:
+            lines.append(f"- Scores on {what}: {json.dumps(shown)}.")
     return lines
 
 

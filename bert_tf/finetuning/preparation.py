@@ -96,8 +96,7 @@ def prepare(
     known = list(map(tasks.load, bundle.tasks))
     data = [dataclasses.replace(x, task=x.task.begin_with(known)) for x in data]
     _check_dev(settings, data, searches)
-    rows = settings.batch_size // (settings.accumulation * strategy.num_replicas_in_sync)
-    if rows < max(getattr(item.task, "least_rows", 1) for item in data):
+    if settings.batch_size < least_batch(settings, data, strategy):
         raise InputError(
             f"a batch of {settings.batch_size}: one row is computed at once "
             f"({counted(strategy.num_replicas_in_sync, 'device')}, "
@@ -157,6 +156,14 @@ def _check_dev(settings: FineTuningSettings, data: list[TaskData], searches: boo
             "and there is none; name some (--dev), or give one --learning_rate and no --patience "
             "or --search_minutes."
         )
+
+
+def least_batch(
+    settings: FineTuningSettings, data: list[TaskData], strategy: tf.distribute.Strategy
+) -> int:
+    """The smallest batch whose parts, which are computed at once, have the rows of all losses."""
+    parts = settings.accumulation * strategy.num_replicas_in_sync
+    return parts * max(getattr(item.task, "least_rows", 1) for item in data)
 
 
 def _config(bundle: Bundle, settings: FineTuningSettings, data: list[TaskData]) -> EncoderConfig:

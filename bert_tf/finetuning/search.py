@@ -177,14 +177,12 @@ def _try(study: Any, prepared: PreparedRun, output: str) -> None:
 
 def _batch_sizes(prepared: PreparedRun) -> list[int]:
     """The given batch size, twice and, if devices and losses can share it, half of it."""
-    settings = prepared.settings
-    size, parts = (
-        settings.batch_size,
-        settings.accumulation * prepared.strategy.num_replicas_in_sync,
-    )
-    least = max(getattr(item.task, "least_rows", 1) for item in prepared.data)
-    can_halve = size % (2 * parts) == 0 and size // (2 * parts) >= least
-    return [*([size // 2] if can_halve else []), size, 2 * size]
+    settings, strategy = prepared.settings, prepared.strategy
+    size, parts = settings.batch_size, settings.accumulation * strategy.num_replicas_in_sync
+    least = preparation.least_batch(settings, prepared.data, strategy)
+    if size % (2 * parts) or size // 2 < least:
+        return [size, 2 * size]
+    return [size // 2, size, 2 * size]
 
 
 def _suggested(trial: Any, prepared: PreparedRun) -> FineTuningSettings:

@@ -148,7 +148,7 @@ def write_unit(request: ExampleRequest, unit: WorkUnit) -> UnitSummary:
     for number, part in enumerate(_parts(request, unit, tokenizer, counts)):
         keys = np.array([section.key for section in part], np.uint64)
         if end and number == 0 and unit.count == 1:
-            # No corpus is without held-out examples: `write` takes fewer units if there are none.
+            # The last resort of a corpus without held-out examples (`example_writer`).
             end = max(end, int(np.unique(keys)[:_LEAST_HELD_OUT][-1]) + 1)
         held_out = keys < end
         if number == 0:
@@ -159,7 +159,7 @@ def write_unit(request: ExampleRequest, unit: WorkUnit) -> UnitSummary:
         enough = len(np.unique(keys[held_out])) >= maker.least_documents
         firsts = np.array([section.first for section in part])
         counts["held_out_documents"] += int(firsts[held_out].sum()) if enough else 0
-        for is_held_out in (False, True)[: 1 + enough]:
+        for is_held_out in (False, True) if enough else (False,):
             seed = [request.settings.seed, unit.index, number, is_held_out]
             rng = np.random.Generator(np.random.Philox(np.random.SeedSequence(seed)))
             chosen = rng.permutation(np.flatnonzero(held_out == is_held_out))

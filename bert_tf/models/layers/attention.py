@@ -267,7 +267,7 @@ class SelfAttention(Attention):
         length, width = tf.shape(mask_bias)[-1 if cache is None else -2], self.config.hidden_size
         heads = self.config.num_attention_heads
         split = tf.reshape(qkv, [-1, length, 3, heads, width // heads])
-        theta, positions = self.rope_theta, tf.range(length)
+        theta = self.rope_theta
         window = self.window if queries is None else None
         if window is not None:
             query, key, value, bias = neighbourhoods(split, mask_bias, window, theta)
@@ -276,8 +276,8 @@ class SelfAttention(Attention):
             query = query[:, :, 0]
             key, value = tf.unstack(tf.transpose(pairs, [2, 0, 3, 1, 4]))
             if theta is not None:
-                query = rotated(query, positions[:, tf.newaxis], theta)
-                key = rotated(key, positions, theta)
+                query = rotated(query, tf.range(length)[:, tf.newaxis], theta)
+                key = rotated(key, tf.range(length), theta)
             query = tf.transpose(queries.of(query), [0, 2, 1, 3])
             bias = queries.of_scores(mask_bias)
             if self.window is not None:
@@ -288,7 +288,7 @@ class SelfAttention(Attention):
             bias = mask_bias
             query, key, value = tf.unstack(tf.transpose(split, [2, 0, 3, 1, 4]))
             if theta is not None:
-                query, key = (rotated(x, positions, theta) for x in (query, key))
+                query, key = (rotated(x, tf.range(length), theta) for x in (query, key))
         if cache is not None:
             key, value = cache.append(key, value)
         context, probabilities = attend(
