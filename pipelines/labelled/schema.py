@@ -1,36 +1,53 @@
-"""Labelled examples as they are in files, before tokenization.
-
-`place` is the file and the line or record, for errors and reports.
-"""
+"""Labelled examples as they are in files, before tokenization."""
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 
 @dataclasses.dataclass(frozen=True)
-class TextExample:
-    """A text or a pair of texts, with its label or score; None if it is to be predicted."""
+class Example:
+    """What examples of every shape have.
+
+    Attributes:
+      TEXTS: the fields that have text: a string, a sequence of strings, or None.
+      LABEL: the field of the label, which is None if it is to be predicted.
+      key: what the file calls it.
+      place: the file and the line or record, for errors and reports.
+    """
+
+    TEXTS: ClassVar[tuple[str, ...]]
+    LABEL: ClassVar[str] = "label"
 
     key: str
     place: str
+
+    @property
+    def truth(self) -> Any:
+        """The label of an example that has one."""
+        found = label_of(self)
+        assert found is not None, self.place
+        return found
+
+
+@dataclasses.dataclass(frozen=True)
+class TextExample(Example):
+    """A text or a pair of texts, with its label or score."""
+
+    TEXTS = ("text_a", "text_b")
+
     text_a: str
     text_b: str | None = None
     label: str | None = None
 
-    @property
-    def truth(self) -> str:
-        """The label of an example that has one."""
-        assert self.label is not None, self.place
-        return self.label
-
 
 @dataclasses.dataclass(frozen=True)
-class MultiLabelExample:
-    """A text or a pair of texts, with any number of labels; None if they are to be predicted."""
+class MultiLabelExample(Example):
+    """A text or a pair of texts, with any number of labels."""
 
-    key: str
-    place: str
+    TEXTS = ("text_a", "text_b")
+    LABEL = "labels"
+
     text_a: str
     text_b: str | None = None
     labels: tuple[str, ...] | None = None
@@ -38,20 +55,19 @@ class MultiLabelExample:
     @property
     def truth(self) -> str:
         """The labels of an example that has them, separated by commas."""
-        assert self.labels is not None, self.place
-        return ", ".join(self.labels)
+        return ", ".join(super().truth)
 
 
 @dataclasses.dataclass(frozen=True)
-class EmbeddingExample:
+class EmbeddingExample(Example):
     """One text, a pair, or a text with one that is alike and others that are not.
 
     The label is the similarity of a pair, the class of a text, "" if there is neither, and None if
     it is to be predicted.
     """
 
-    key: str
-    place: str
+    TEXTS = ("texts",)
+
     texts: tuple[str, ...]
     label: str | None = ""
 
@@ -64,11 +80,12 @@ class AnswerSpan(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True)
-class SpanExample:
-    """A question about a context; `answers` is empty if there are none, None if unknown."""
+class SpanExample(Example):
+    """A question about a context; `answers` is empty if there are none."""
 
-    key: str
-    place: str
+    TEXTS = ("question", "context")
+    LABEL = "answers"
+
     question: str
     context: str
     answers: tuple[AnswerSpan, ...] | None = None
@@ -91,86 +108,58 @@ class EntityForm(Protocol):
 
 
 @dataclasses.dataclass(frozen=True)
-class WordsExample:
+class WordsExample(Example):
     """The words of a sentence with a tag each; `document` is the number of its document.
 
     A text that was split into words has its `text`, the first character of each word (`starts`),
     and the `form` of its file, to write entities in.
     """
 
-    key: str
-    place: str
+    TEXTS = ("words",)
+    LABEL = "tags"
+
     words: tuple[str, ...]
     tags: tuple[str, ...] | None = None
     document: int = 0
     text: str | None = None
     starts: tuple[int, ...] = ()
-    form: "EntityForm | None" = None
-
-    @property
-    def truth(self) -> tuple[str, ...]:
-        """The tags of an example that has them."""
-        assert self.tags is not None, self.place
-        return self.tags
+    form: EntityForm | None = None
 
 
 @dataclasses.dataclass(frozen=True)
-class ChoiceExample:
+class ChoiceExample(Example):
     """A context, possible continuations, and the index of the right one."""
 
-    key: str
-    place: str
+    TEXTS = ("context", "stem", "choices")
+
     context: str
     choices: tuple[str, ...]
     label: int | None = None
     stem: str = ""  # the beginning of every choice (SWAG)
 
-    @property
-    def truth(self) -> int:
-        """The label of an example that has one."""
-        assert self.label is not None, self.place
-        return self.label
-
 
 @dataclasses.dataclass(frozen=True)
-class GenerationExample:
+class GenerationExample(Example):
     """A source text, and the text that it becomes."""
 
-    key: str
-    place: str
+    TEXTS = ("source",)
+    LABEL = "target"
+
     source: str
     target: str | None = None
 
-    @property
-    def truth(self) -> str:
-        """The target of an example that has one."""
-        assert self.target is not None, self.place
-        return self.target
 
-
-def text_of(example: Any) -> str:
-    """Returns all text of an example of any shape."""
-    names = (
-        "text_a",
-        "text_b",
-        "question",
-        "words",
-        "context",
-        "stem",
-        "choices",
-        "source",
-        "texts",
-    )
-    found = (getattr(example, name, None) or "" for name in names)
+def text_of(example: Example) -> str:
+    """Returns all text of an example."""
+    found = (getattr(example, name) or "" for name in example.TEXTS)
     return " ".join(value if isinstance(value, str) else " ".join(value) for value in found)
 
 
-def label_of(example: Any) -> Any:
-    """Returns the label of an example of any shape, or None."""
-    names = ("label", "labels", "tags", "answers", "target")
-    return next(getattr(example, name) for name in names if hasattr(example, name))
+def label_of(example: Example) -> Any:
+    """Returns the label of an example, or None."""
+    return getattr(example, example.LABEL)
 
 
-def have_labels(examples: Sequence[Any]) -> bool:
+def have_labels(examples: Sequence[Example]) -> bool:
     """Returns whether all examples have labels."""
     return all(label_of(example) is not None for example in examples)

@@ -11,7 +11,7 @@ from bert_tf.tasks.base import TaskFiles
 from bert_tf.tasks.signatures import Prepared, Signature
 from pipelines.labelled import tables
 from pipelines.labelled.features import FeatureColumn, Features, packed_columns
-from pipelines.labelled.schema import have_labels
+from pipelines.labelled.schema import Example, have_labels
 from pipelines.tokenizers import packing
 
 SHAPE = TaskShape("count", ("count",), __name__)
@@ -19,11 +19,11 @@ _MAX = 3
 
 
 @dataclasses.dataclass(frozen=True)
-class CountExample:
+class CountExample(Example):
     """A text, and the number of its good words."""
 
-    key: str
-    place: str
+    TEXTS = ("text",)
+
     text: str
     label: int | None = None
 
