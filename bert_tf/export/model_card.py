@@ -90,7 +90,8 @@ def _model(model: dict[str, Any]) -> list[str]:
     for what, scores in model["scores"].items():
         shown = {name: round(value, 4) for name, value in scores.items() if value is not None}
         if shown:
-            lines.append(f"- Scores on {what}: {json.dumps(shown)}.")
+            median = ", the median of all seeds" if what == "dev_median" else ""
+            lines.append(f"- Scores on dev{median}: {json.dumps(shown)}.")
     return lines
 
 

@@ -47,7 +47,7 @@ class ModelSource:
       bundle: its configuration, weights and vocabulary.
       task: the task to export, with the name of its signature; None: a pre-trained model.
       head: name of the task's head in the folder.
-      scores: on dev, of its weights and, with several seeds, the median; by what they are of.
+      scores: on dev, of its weights ("dev") and, with several seeds, the median ("dev_median").
       data: description of the data in the report, by task; "" stands for pre-training.
       guesses_words: whether it can fill in masks.
       generation: how it continues texts; None: it cannot.
@@ -205,7 +205,7 @@ def read(folder: str) -> ModelSource:
     if (seed := str(found.get("seed"))) in by_seed:
         scores = {"dev": by_seed[seed]}
         if len(by_seed) > 1:
-            scores[f"dev, the median of {len(by_seed)} seeds"] = metrics["median"]
+            scores["dev_median"] = metrics["median"]
     return of_bundle(bundle, folder, scores, described)
 
 

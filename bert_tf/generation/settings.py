@@ -66,6 +66,11 @@ class GenerationSettings(Settings):
     def check_given(self, given: Mapping[str, Any]) -> None:
         """Raises InputError if a given value, which these settings have, is without effect."""
         self.check()
-        for name, usual in (("early_stopping", False), ("length_penalty", 1.0)):
-            if self.beams == 1 and given.get(name, usual) != usual:
-                raise InputError(f"--{name} is for beam search; give --beams, too.")
+        beams, sampling = ("beam search", "--beams"), ("sampling", "a --temperature")
+        for name, usual, has_effect, (use, remedy) in (
+            ("early_stopping", False, self.beams > 1, beams),
+            ("length_penalty", 1.0, self.beams > 1, beams),
+            ("seed", 0, self.temperature > 0, sampling),
+        ):
+            if not has_effect and given.get(name, usual) != usual:
+                raise InputError(f"--{name} is for {use}; give {remedy}, too.")

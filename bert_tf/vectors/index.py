@@ -5,11 +5,11 @@ that are nearest to the query: an inverted file (Sivic and Zisserman 2003), that
 """
 
 import hashlib
+import logging
 import math
 from typing import Any
 
 import numpy as np
-from absl import logging
 
 from bert_tf.vectors.vector_file import VectorFile, compared
 from pipelines.common import files, json_files, optional
@@ -36,6 +36,7 @@ class VectorIndex:
     """
 
     def __init__(self, vectors: VectorFile):
+        logging.getLogger("faiss").setLevel(logging.WARNING)  # it tells what it was compiled for
         self._faiss: Any = optional.load("faiss", "index")
         if "://" in vectors.path:
             raise InputError(

@@ -249,6 +249,14 @@ def _warn(
         request.corpus,
     )
     single, documents = text["one_sentence_documents"], text["documents"]
+    held_out, fraction = text["held_out_documents"], request.settings.held_out_fraction
+    if 2 * held_out < fraction * documents:  # where units have few, some are alone and left out
+        logging.warning(
+            "%d of %d documents are held out, fewer than half of --held_out_fraction=%s: most "
+            "parts of the corpus have none, or only one without another to make pairs with. For "
+            "more examples of evaluation use a larger fraction with another --output.",
+            *(held_out, documents, fraction),
+        )
     if request.settings.objective is Objective.MLM_NSP and 2 * single > documents:
         logging.warning(
             "%d of %d documents have one sentence, which has no next one: in %.0f %% of the "

@@ -305,6 +305,9 @@ def test_what_is_without_effect_is_refused_where_it_is_given():
     dataclasses.replace(settings, beams=4).check_given({"length_penalty": 2.0})
     with pytest.raises(InputError, match="--length_penalty is for beam search; give --beams, too"):
         settings.check_given({"length_penalty": 2.0})
+    with pytest.raises(InputError, match="--seed is for sampling; give a --temperature, too"):
+        settings.check_given({"seed": 3})
+    dataclasses.replace(settings, temperature=0.5).check_given({"seed": 3})
     with pytest.raises(InputError, match="--early_stopping is for beam search"):
         GenerationSettings(early_stopping=True).check_given({"early_stopping": True})
 

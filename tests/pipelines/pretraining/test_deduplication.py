@@ -135,3 +135,16 @@ def test_pages_of_one_sentence_count_once_in_warnings(write, caplog):
 def test_a_corpus_without_text_is_reported(write):
     with pytest.raises(InputError, match="the corpus has no text"):
         write("empty", [["\u200b"]])
+
+
+def test_few_held_out_documents_are_told(monkeypatch, write, caplog):
+    """Where units have few documents, most that are held out are alone."""
+    documents = make_documents(240)
+    monkeypatch.setattr(units, "_UNIT_BYTES", (1 << 20, 1 << 20))
+    text = write("few units", documents, held_out_fraction=0.05)[0]["text"]
+    assert text["held_out_documents"] > 6 and "are held out" not in caplog.text
+    monkeypatch.setattr(units, "_UNIT_BYTES", (5000, 5000))
+    text = write("many units", documents, held_out_fraction=0.05)[0]["text"]
+    assert 0 < text["held_out_documents"] < 6
+    told = f"{text['held_out_documents']} of 240 documents are held out, fewer than half of"
+    assert told in caplog.text
