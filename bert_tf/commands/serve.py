@@ -17,11 +17,13 @@ authentication. An export is a program: only serve exports from sources that you
 """
 
 import dataclasses
+import os
+import sys
 from typing import Annotated
 
 from absl import flags
 
-from bert_tf.serving.server.settings import ServerSettings, check_packages
+from bert_tf.serving.server.settings import ServerSettings, check_name, check_packages
 from pipelines.common.errors import InputError
 from pipelines.common.flag_types import Group, Path, Port
 
@@ -50,8 +52,8 @@ def main(
       rest_port: Port for REST and the page.
       docker: Serve with TensorFlow Serving in docker.
     """
-    if name is not None and (not name or "/" in name):
-        raise InputError(f"--name={name}: is a part of URLs; give a name without slashes.")
+    if name is not None:
+        check_name(name, "--name=")
     if docker:
         from bert_tf.serving import docker as tensorflow_serving
 
@@ -64,6 +66,10 @@ def main(
 
     models = versions.models_in(model, name)
     run.serve(models, run.Address(host, rest_port, grpc_port), settings)
+    # The interpreter would take TensorFlow's graphs apart, for tens of seconds.
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)
 
 
 def _check_docker() -> None:

@@ -73,7 +73,7 @@ class Setup(PreparedRun):
 
     def run_folder(self, rate: float, seed: int) -> str:
         """The folder of a run."""
-        return f"{self.output}/runs/lr-{rate:g}-seed-{seed}"
+        return f"{self.output}/runs/lr-{rate}-seed-{seed}"
 
     def kept_folder(self, rate: float, seed: int) -> str:
         """The folder of the weights that a run keeps until the best run is known."""

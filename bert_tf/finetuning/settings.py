@@ -184,5 +184,10 @@ class FineTuningSettings(TrainingSettings):
                 "--folds: scores fixed settings of one task; give one --task and --learning_rate, "
                 "and no --patience."
             )
+        for name, values in (("seeds", self.seeds), ("learning_rate", self.learning_rates)):
+            if len(set(values)) < len(values):
+                raise InputError(
+                    f"--{name}: has a value twice, which would be one run; give it once."
+                )
         if len({request.name for request in self.tasks}) < len(self.tasks):
             raise InputError("two tasks have the same name; give names as NAME=KIND.")

@@ -195,10 +195,13 @@ def _in_order(label_map: Sequence[tuple[str, str]]) -> tuple[str, ...]:
 
 def convert(read: TaskExamples, tokenizer: Tokenizer) -> TaskData:
     """Makes the features of all examples."""
-    task, notes = read.task, dict(read.notes)
-    made = {
+    notes, training = dict(read.notes), read.parts["train"]
+    train = Split("train", training, make_features(read.task, training, tokenizer))
+    task = read.task.fit_features(train.features)
+    made = {"train": train} | {
         name: Split(name, examples, make_features(task, examples, tokenizer))
         for name, examples in read.parts.items()
+        if name != "train"
     }
     warn_of_unknown(made["train"].examples, made["train"].features, tokenizer)
     for part in made.values():

@@ -2,7 +2,7 @@
 
 A task defines how files become examples, examples features, and features batches; its head and its
 loss; and how logits become predictions, metrics, official files and a picture. It is immutable:
-what it learns from the training data (labels) or the dev data (a threshold) makes a new one.
+what it learns from training data (labels) or dev data (a threshold) makes a new one.
 """
 
 import abc
@@ -190,6 +190,10 @@ class Task(abc.ABC):
         """
         return self
 
+    def fit_features(self, training: Features) -> Self:
+        """Learns from the features of training examples, such as how long answers may be."""
+        return self
+
     def tune(self, examples: Examples, predictions: Predictions) -> Self:
         """Sets what is chosen on dev data, such as a threshold."""
         return self
@@ -216,14 +220,14 @@ class Task(abc.ABC):
 
     def describe(self) -> dict[str, Any]:
         """The trained task without its weights, as JSON values for `registry.load`."""
-        files = {"columns": dict(self.columns), "label_map": dict(self.label_map)}
         return {
             "name": self.name,
             "kind": self.kind,
             "shape": self.shape,
             "max_seq_length": self.max_seq_length,
             "labels": list(self.labels),
-            **{name: value for name, value in files.items() if value},
+            **({"columns": dict(self.columns)} if self.columns else {}),
+            **({"label_map": dict(self.label_map)} if self.label_map else {}),
             **({} if self.head == HeadConfig() else {"head": self.head.to_dict()}),
             **{field: getattr(self, field) for field in self.described},
         }
@@ -270,12 +274,7 @@ class Task(abc.ABC):
         return bucketing.padded_length(longest, self.max_seq_length)
 
     def assemble(self, features: Features, rows: np.ndarray, size: int) -> Batch:
-        """Makes a batch of some rows, padded with rows of weight 0.
-
-        Args:
-          features: features of `self.features`.
-          rows: indices of the rows.
-          size: number of rows in the batch.
+        """Makes a batch of `size` rows: those of these indices, and others of weight 0.
 
         Returns:
           int32 [size, length] `input_word_ids`, `input_mask` and `input_type_ids`, float32 [size]

@@ -255,6 +255,10 @@ class ServedModel:
             ),
             (tf.reduce_all((mask == 0) | (mask == 1)), "input_mask must be 0 or 1."),
             (
+                tf.reduce_all(tf.reduce_any(mask == 1, -1)),
+                "input_mask must be 1 for a token of each sequence.",
+            ),
+            (
                 tf.reduce_all(tf.shape(mask) == shape) & tf.reduce_all(tf.shape(types) == shape),
                 "input_word_ids, input_mask and input_type_ids must have one shape.",
             ),

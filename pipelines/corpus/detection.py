@@ -27,6 +27,8 @@ def format_of(head: bytes, path: str) -> str:
             f"{path}: is a table; write its texts as JSON Lines or plain text, or give "
             "--format=sentences to read each line as it is."
         )
+    if head.startswith(b"WARC/"):
+        return "wet"
     lines = head.removeprefix(codecs.BOM_UTF8).decode("utf-8", errors="replace").split("\n")
     # The last line is cut off; it is left out unless it is most of what there is.
     if len(head) == SAMPLE_BYTES and 2 * len(lines[-1].encode()) < SAMPLE_BYTES:

@@ -201,6 +201,8 @@ def _label(row: TableRow, column: str, needed: bool) -> str | None:
             f"{row.place}: {column} is a list, {shorten(value, _MAX_SHOWN)}. "
             f"{several if needed else 'Write'} one without a list."
         )
+    if isinstance(value, float) and value.is_integer():  # of a column with gaps; in JSON, 1.0 is 1
+        return str(int(value))
     return row.text(column)
 
 

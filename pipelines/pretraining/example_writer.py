@@ -85,10 +85,10 @@ def _check_vocabulary(request: ExampleRequest, tokens: Tokenizer) -> None:
         )
     is_stream = settings.sequences is SequenceKind.STREAM
     if settings.objective is Objective.LEFT_TO_RIGHT and is_stream == tokens.starts_text:
-        which = "do not go with" if is_stream else "are the only ones for"
+        has, other = ("a", "packed") if is_stream else ("no", "stream")
         raise InputError(
-            f"{request.vocab}: --sequences=stream {which} this vocabulary, whose texts "
-            f"{'begin' if is_stream else 'do not begin'} with a start token."
+            f"{request.vocab}: with {has} token for the start of a text, --objective=left_to_right "
+            f"has no sequences of --sequences={settings.sequences}; give --sequences={other}."
         )
 
 

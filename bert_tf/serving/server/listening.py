@@ -201,6 +201,7 @@ class RestServer(uvicorn.Server):
         for task in self._accepting:
             task.cancel()
         for listener in self._listeners:
+            asyncio.get_running_loop().remove_reader(listener)  # it may be about to accept
             listener.close()
 
     async def wait_closed(self) -> None:

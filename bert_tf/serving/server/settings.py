@@ -22,6 +22,15 @@ def check_packages() -> None:
         optional.load(module, "serving")
 
 
+def check_name(name: str, place: str) -> None:
+    """Raises InputError, which begins with a place, if a model's name cannot be a part of URLs."""
+    if not name or re.search(r"[/:?#%\s\0-\x1f]", name):
+        raise InputError(
+            f"{place}{name}: is a part of URLs; give a name without spaces and the characters "
+            "/ : ? # and %."
+        )
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ServerSettings(Settings):
     """All settings but the model and the addresses.

@@ -13,6 +13,7 @@ from absl import logging
 from bert_tf.export import saved_model
 from bert_tf.serving.predictor import Predictor
 from bert_tf.serving.server.faults import Fault, RefusalError
+from bert_tf.serving.server.settings import check_name
 from pipelines.common import files
 from pipelines.common.errors import InputError
 
@@ -69,7 +70,8 @@ def models_in(folder: str, name: str | None) -> dict[str, str]:
       name: of the model, if it is one; None: "bert".
 
     Raises:
-      InputError: there is no export, or there are several and a name.
+      InputError: there is no export, or there are several and a name, or a folder's name cannot be
+        in URLs.
     """
     parts = files.names_in(folder) if files.gfile.isdir(folder) else []
     several = {part: f"{folder}/{part}" for part in parts if not part.isdecimal()}
@@ -82,6 +84,8 @@ def models_in(folder: str, name: str | None) -> dict[str, str]:
             f"--name={name}: names one model, and {folder} has {', '.join(several)}; they have the "
             "names of their folders."
         )
+    for part, path in several.items():
+        check_name(part, path.removesuffix(part))
     return several
 
 

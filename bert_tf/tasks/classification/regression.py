@@ -167,7 +167,9 @@ class Regression(TextTask):
         """A table of ids, scores and texts; for GLUE, the submission too."""
         names = self.labels or ("score",)
         columns = self._columns(predictions).clip(*(self.bounds or (-np.inf, np.inf)))
-        shown = [[f"{score:.3f}" for score in column] for column in columns]
+        # With the digits of the submission to GLUE; of scores of any scale, those of float32.
+        form = ".3f" if self.submission else ".7g"
+        shown = [[f"{score:{form}}" for score in column] for column in columns]
         found = dict(zip(names, shown, strict=True))
         return self.tables(examples, split, "scores" if self.labels else "score", found, shown[0])
 

@@ -1,5 +1,6 @@
 """Question answering by spans: SQuAD 1.1 and 2.0 (paper, sections 4.2 and 4.3)."""
 
+import collections
 import dataclasses
 import json
 from collections.abc import Iterable, Sequence
@@ -67,6 +68,15 @@ class SpanTask(ServedSpans):
             self, allow_null=some_null if self.allow_null is None else self.allow_null
         )
 
+    def fit_features(self, training: Features) -> Self:
+        """Answers of the user's own files may have as many tokens as the longest in training."""
+        if self.kind != "span":  # those of SQuAD have the limit of the reference
+            return self
+        start, end = training["labels"].values.reshape(-1, 2).T
+        return dataclasses.replace(
+            self, max_answer=max(self.max_answer, int((end - start).max()) + 1)
+        )
+
     def tune(self, examples: Examples, predictions: Predictions) -> Self:
         """Sets the threshold with the highest F1."""
         if not self.allow_null:
@@ -102,15 +112,25 @@ class SpanTask(ServedSpans):
     def features(self, examples: Examples, tokenizer: Tokenizer) -> Features:
         """Windows, the bytes of their tokens, and start and end where known."""
         parts: dict[str, list[Any]] = {}
+        counts = collections.Counter[str]()
         labelled = have_labels(examples)
         sizes = WindowSizes(self.max_seq_length, self.stride, self.max_question)
         for first in range(0, len(examples), _CHUNK):
             chunk = examples[first : first + _CHUNK]
-            for name, value in chunk_features(sizes, chunk, first, tokenizer, labelled).items():
+            found, counted = chunk_features(sizes, chunk, first, tokenizer, labelled)
+            counts.update(counted)
+            for name, value in found.items():
                 parts.setdefault(name, []).append(value)
         columns = {name: FeatureColumn.of(tf.concat(values, 0)) for name, values in parts.items()}
-        more = len(columns["example"]) - len(examples)
-        return Features(columns, {"further windows of long contexts": more})
+        counts["further windows of long contexts"] = len(columns["example"]) - len(examples)
+        if labelled and self.kind != "span":
+            start, end = columns["labels"].values.reshape(-1, 2).T
+            # An answer may be in several windows.
+            long = columns["example"].values[end - start >= self.max_answer]
+            counts[f"answers of more than {self.max_answer} tokens, which are never given"] = len(
+                np.unique(long)
+            )
+        return Features(columns, counts)
 
     def batch_labels(self, features: Features, rows: np.ndarray, size: int, length: int) -> Batch:
         """int32 [size, 2]: the positions of start and end; 0 where the window has no answer."""

@@ -26,8 +26,11 @@ def chunk_features(
     first: int,
     tokenizer: Tokenizer,
     labelled: bool,
-) -> dict[str, Any]:
-    """Ragged tensors [windows, (numbers)] by name, of examples that begin with number `first`."""
+) -> tuple[dict[str, Any], dict[str, int]]:
+    """Ragged tensors [windows, (numbers)] by name, of examples that begin with number `first`.
+
+    The second result counts the examples of which something is cut.
+    """
     question = tokenizer.tokenize([example.question for example in examples])
     # Several questions share a context; it is tokenized once.
     numbers: dict[str, int] = {}
@@ -45,14 +48,23 @@ def chunk_features(
         "starts": _window_values(starts, windows),
         "ends": _window_values(ends, windows),
     }
+    row = windows.row.numpy()
+    is_cut = tf.gather(question.row_lengths(), row) > windows.offset - 1 - tokenizer.separators
+    counts = {"long questions, cut": len(np.unique(row[is_cut.numpy()]))}
     if labelled:
         first_bytes, end_bytes = FeatureColumn.of(starts), FeatureColumn.of(ends)
         positions = [
             _answer_tokens(example, first_bytes.row(index), end_bytes.row(index))
             for index, example in enumerate(examples)
         ]
-        columns["labels"] = _labels(np.array(positions), windows)
-    return columns
+        labels = _labels(np.array(positions), windows)
+        columns["labels"] = tf.RaggedTensor.from_tensor(
+            tf.constant(labels), row_splits_dtype=tf.int64
+        )
+        has_answer = np.array([bool(example.answers) for example in examples])
+        has_answer[row[labels[:, 0] > 0]] = False
+        counts["answers that are in no window"] = int(has_answer.sum())
+    return columns, counts
 
 
 def _single(values: tf.Tensor) -> tf.RaggedTensor:
@@ -79,11 +91,10 @@ def _answer_tokens(example: SpanExample, starts: np.ndarray, ends: np.ndarray) -
     return (first, last) if first <= last else (-1, -1)
 
 
-def _labels(positions: np.ndarray, windows: packing.Windows) -> tf.RaggedTensor:
+def _labels(positions: np.ndarray, windows: packing.Windows) -> np.ndarray:
     """Start and end in each window; (0, 0), which is [CLS], if the answer is not in it."""
     answer = positions[windows.row.numpy()]
     start, length = windows.start.numpy(), windows.length.numpy()
     within = (answer[:, 0] >= start) & (answer[:, 1] < start + length) & (answer[:, 0] >= 0)
     moved = answer - start[:, np.newaxis] + windows.offset.numpy()[:, np.newaxis]
-    values = np.where(within[:, np.newaxis], moved, 0)
-    return tf.RaggedTensor.from_tensor(tf.constant(values), row_splits_dtype=tf.int64)
+    return np.where(within[:, np.newaxis], moved, 0)

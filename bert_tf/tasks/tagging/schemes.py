@@ -12,8 +12,8 @@ from pipelines.labelled import conll
 _OUTSIDE = ("O", "o", "-", "_", "0")
 # The part of an entity that a word is, before or behind the type; with a hyphen, or, if words
 # outside have a tag, with another mark.
-_HYPHENATED = re.compile(r"(?P<part>[BIESLUM])(?:-(?P<type>.*))?", re.DOTALL)
-_PREFIXED = re.compile(r"(?P<part>[BIESLUM])[-_.:](?P<type>.+)", re.DOTALL)
+_HYPHENATED = re.compile(r"(?P<part>(?i:[BIESLUM]))(?:-(?P<type>.*))?", re.DOTALL)
+_PREFIXED = re.compile(r"(?P<part>(?i:[BIESLUM]))[-_.:](?P<type>.+)", re.DOTALL)
 _SUFFIXED = re.compile(r"(?P<type>.+)[-_.:](?P<part>[BIESLUM])", re.DOTALL)
 # Letters of other schemes (BILOU, BMES) for the last, the only and a middle word of an entity.
 _LETTERS = {"L": "E", "U": "S", "M": "I"}
@@ -34,7 +34,8 @@ class Scheme(NamedTuple):
         match = self.pattern.fullmatch(tag) if self.pattern else None
         if match is None:
             return f"I-{tag}"
-        part = _LETTERS.get(match["part"], match["part"])
+        part = match["part"].upper()
+        part = _LETTERS.get(part, part)
         return part if match["type"] is None else f"{part}-{match['type']}"
 
     def valid(self, labels: Sequence[str]) -> np.ndarray | None:
@@ -96,7 +97,7 @@ def find(tags: Collection[str]) -> Scheme | None:
     """The scheme of tags, such as IOB, IOBES, BILOU or BMES; None: they are of single words."""
     outside = next((tag for tag in _OUTSIDE if tag in tags), None)
     marked = set(tags) - {outside}
-    bare = {tag for tag in marked if "-" not in tag}
+    bare = {tag.upper() for tag in marked if "-" not in tag}
     if all(map(_HYPHENATED.fullmatch, marked)) and (
         not bare or ("B" in bare and not bare.isdisjoint("IM"))
     ):
@@ -105,7 +106,25 @@ def find(tags: Collection[str]) -> Scheme | None:
         return None
     for pattern in (_PREFIXED, _SUFFIXED):
         matches = [pattern.fullmatch(tag) for tag in marked]
-        if {"B", "I", "S", "U"} & {match["part"] for match in matches if match} and all(matches):
+        parts = {match["part"].upper() for match in matches if match}
+        if {"B", "I", "S", "U"} & parts and all(matches):
             return Scheme(outside, pattern)
     is_plain = outside in "Oo-" and all(tag[:1].isalpha() for tag in marked)
     return Scheme(outside, None) if is_plain and not marked & _PARTS_OF_SPEECH else None
+
+
+def strays(tags: Collection[str]) -> list[str]:
+    """Tags that keep others from being a scheme: these have parts (B-PER and I-PER), those none."""
+    if (found := find(tags)) and found.pattern:
+        return []
+    for pattern in (_HYPHENATED, _PREFIXED, _SUFFIXED):
+        parts: dict[str, set[str]] = {}
+        whole = set()
+        for tag in tags:
+            if (match := pattern.fullmatch(tag)) and match["type"]:
+                parts.setdefault(match["type"], set()).add(match["part"].upper())
+                whole.add(tag)
+        if any("B" in found and found & {"I", "M", "E"} for found in parts.values()):
+            outside = next((tag for tag in _OUTSIDE if tag in tags), None)
+            return sorted(set(tags) - whole - {outside})
+    return []

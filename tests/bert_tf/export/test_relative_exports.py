@@ -22,7 +22,12 @@ CHANGES = {"mpnet": {}, "modernbert": {"local_attention": 8, "pool_mean": True},
 KINDS = {"mood": "classification", "tags": "tagging"}
 
 
-@pytest.fixture(scope="module", params=CHANGES)
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param(name, marks=[pytest.mark.slow] * (name == "nomic_bert")) for name in CHANGES
+    ],
+)
 def model(request, vocab_path, tmp_path_factory) -> str:
     """A folder of a model of random weights with two tasks."""
     vocabulary = WordPieceVocabulary.load(vocab_path)

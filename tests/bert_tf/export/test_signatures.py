@@ -253,6 +253,7 @@ def test_empty_batches_are_answered(predictor):
         ({"input_word_ids": [[2, -1, 3]]}, "input_word_ids must be from 0 to"),
         ({"input_type_ids": [[0, 5, 0]]}, "input_type_ids must be from 0 to 1"),
         ({"input_mask": [[1, 7, 0]]}, "input_mask must be 0 or 1"),
+        ({"input_mask": [[0, 0, 0]]}, "input_mask must be 1 for a token of each sequence"),
         ({"input_mask": [[1, 1]]}, "must have one shape"),
         ({"input_word_ids": [2, 9, 3]}, "array of int32 with 2 dimensions"),
         ({"input_word_ids": [["a", "b", "c"]]}, "array of int32"),

@@ -153,6 +153,12 @@ def test_half_of_a_surrogate_pair_in_a_text_is_replaced_when_it_is_read(tmp_path
     assert texts == {f"a\ufffd b{i} \ufffd" for i in range(2)}
 
 
+@pytest.mark.parametrize("changes", [{"seeds": (1, 2, 1)}, {"learning_rates": (2e-5, 2e-5)}])
+def test_a_run_is_asked_for_once(init, changes):
+    with pytest.raises(InputError, match="has a value twice, which would be one run"):
+        settings_of(init, "classification", "data", **changes).check()
+
+
 @pytest.mark.parametrize(
     "changes",
     [

@@ -102,6 +102,7 @@ def test_a_stopped_search_goes_on_as_if_it_had_not_been_stopped(
     assert json.load(open(f"{tmp_path}/out/report.json"))["search"] == resumed["search"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("evaluation", "trial"), [(2, 0), (4, 1)])
 def test_a_full_disk_leaves_what_can_be_resumed(tmp_path, settings, monkeypatch, evaluation, trial):
     output = f"{tmp_path}/out"
@@ -116,6 +117,7 @@ def test_a_full_disk_leaves_what_can_be_resumed(tmp_path, settings, monkeypatch,
     assert [each["state"] for each in found] == ["complete"] * (trial + 1)
 
 
+@pytest.mark.slow
 def test_settings_that_fail_are_a_trial_without_a_score(tmp_path, settings, monkeypatch):
     _end_at(monkeypatch, 3, TrainingDivergedError("the loss is NaN."))
     monkeypatch.setattr(search, "_has_time", lambda study, _: _scored(study) < 2)
@@ -137,6 +139,7 @@ def test_another_tokenizer_is_another_search(tmp_path, settings):
     assert found[0] != found[1]
 
 
+@pytest.mark.slow
 def test_after_a_failed_start_other_settings_may_follow(tmp_path, settings, monkeypatch):
     def diverge(*_, **__):
         raise TrainingDivergedError("the loss is NaN.")

@@ -96,7 +96,7 @@ def test_padding_changes_nothing():
     np.testing.assert_array_equal(encoder.pooled(BATCH), alone["pooled_output"])
 
 
-@pytest.mark.more
+@pytest.mark.slow
 def test_gradients_are_those_of_differences():
     config = dataclasses.replace(CONFIG, cell_clip=None, projection_clip=None)
     encoder = make_encoder(config)

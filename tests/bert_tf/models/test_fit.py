@@ -34,7 +34,7 @@ def test_the_policy_of_the_program_is_the_models():
     assert model.get_layer("encoder").compute_dtype == "bfloat16"
 
 
-@pytest.mark.more
+@pytest.mark.slow
 def test_a_functional_model_learns_on_two_devices():
     done = commands.done("tests.bert_tf.models.fit_on_two_devices")
     found = json.loads(done.stdout.splitlines()[-1])

@@ -39,7 +39,9 @@ def _close(found, expected, relative):
         np.testing.assert_allclose(ours, wanted, atol=relative * max(np.abs(wanted).max(), 1e-6))
 
 
-@pytest.mark.parametrize("precision", ["float32", "mixed_bfloat16"])
+@pytest.mark.parametrize(
+    "precision", ["float32", pytest.param("mixed_bfloat16", marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize("compilation", [Compilation.STEP, Compilation.FUSED, Compilation.OFF])
 def test_gradients_are_those_without(compilation, precision):
     model = MaskedLMNextSentence(CONFIG, dtype=precision)
@@ -54,7 +56,9 @@ def test_gradients_are_those_without(compilation, precision):
         assert same[name].numpy() == pytest.approx(value.numpy(), rel=relative)
 
 
-@pytest.mark.parametrize("compilation", [Compilation.STEP, Compilation.FUSED])
+@pytest.mark.parametrize(
+    "compilation", [pytest.param(Compilation.STEP, marks=pytest.mark.slow), Compilation.FUSED]
+)
 def test_of_elmo_too(compilation):
     config = ElmoConfig.named("elmo-tiny", vocab_size=CONFIG.vocab_size)
     model = BidirectionalLM(config)
@@ -74,6 +78,7 @@ def test_memory_is_less():
     assert again < 0.75 * kept
 
 
+@pytest.mark.slow
 def test_one_program_keeps_the_inputs_of_layers_alone():
     """Masks of dropout that XLA draws before their layers would be a hundred times as many bytes."""
     few, many, batch, length, hidden = 2, 4, 8, 512, 64
@@ -92,6 +97,7 @@ def test_one_program_keeps_the_inputs_of_layers_alone():
     assert 0 < planned[1] - planned[0] < 1.5 * inputs * (many - few)
 
 
+@pytest.mark.slow
 def test_xla_does_not_take_what_it_has_instead():
     """Both passes have the same products; only the barrier keeps XLA from doing them once."""
     counts = []

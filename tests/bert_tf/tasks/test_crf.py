@@ -188,6 +188,34 @@ def test_training_shows_whether_tags_follow_their_scheme(caplog):
     assert not iob1.valid_tags and not tasks.load(iob1.describe()).valid_tags
 
 
+@pytest.mark.parametrize(
+    ("row", "strays"),
+    [
+        ("B-X I-X O B-Y LOC", "LOC"),
+        ("B-X I-X O X _ [PAD]", r"X, \[PAD\], _"),
+        ("B_X I_X O Y", "Y"),
+        ("X-B X-I O Y", "Y"),
+        ("b-x i-x o Y", "Y"),
+    ],
+)
+def test_tags_without_a_part_among_tags_with_one_are_refused(row, strays):
+    with pytest.raises(InputError, match=f"^x: tags have .*, but not {strays}; correct the file"):
+        tasks.make("ner").fit(_examples(*[row] * 8))
+
+
+@pytest.mark.parametrize("row", ["PER O LOC", "NN E-NN VB DT", "b-per i-per o b-loc", "0 1"])
+def test_other_tags_have_no_strays(row):
+    found = tasks.make("ner").fit(_examples(*[row] * 8))
+    assert found.main_metric == ("accuracy" if "DT" in row or "1" in row else "f1")
+
+
+def test_parts_may_be_lower_case():
+    """Two entities next to each other are two."""
+    task = tasks.make("ner").fit(_examples(*["b-x i-x b-x o"] * 8))
+    assert [task.scheme.iobes(tag) for tag in ("b-x", "i-x", "o")] == ["B-x", "I-x", "O"]
+    assert task.valid_tags
+
+
 def test_a_balanced_crf_is_refused():
     head = dataclasses.replace(tasks.make("ner").head, crf=True)
     with pytest.raises(InputError, match="leave out --balanced or --crf"):

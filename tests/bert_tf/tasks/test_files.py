@@ -72,6 +72,45 @@ def test_squad2_needs_questions_without_an_answer():
     assert tasks.make("span").fit([question("1", "cat"), question("2")]).allow_null
 
 
+def test_answers_of_users_may_be_as_long_as_in_training(tokens):
+    """Those of SQuAD have the limit of the reference, and longer ones are counted."""
+    context = " ".join(["the cat sat"] * 20)
+    examples = [question("1", "cat", context=context), question("2", context, context=context)]
+    kept = {}
+    for kind in ("span", "squad1"):
+        task = dataclasses.replace(tasks.make(kind), max_seq_length=80).fit(examples)
+        features = task.features(examples, tokens)
+        kept[kind] = task.fit_features(features).max_answer, features.counts
+    assert kept["span"][0] == 60 and kept["squad1"][0] == 30
+    unanswerable = "answers of more than 30 tokens, which are never given"
+    assert unanswerable not in kept["span"][1] and kept["squad1"][1][unanswerable] == 1
+    assert tasks.make("span").fit_features(features).max_answer == 60
+
+
+def test_what_is_cut_of_questions_and_answers_is_counted(tokens):
+    context = " ".join(["the cat sat"] * 20)
+    examples = [
+        question("1", "cat", context=context),
+        question("2", context, context=context),
+        dataclasses.replace(question("3", context=context), question="who? " * 70),
+    ]
+    task = dataclasses.replace(tasks.make("span"), max_seq_length=40).fit(examples)
+    counts = task.features(examples, tokens).counts
+    assert counts["long questions, cut"] == 1 and counts["answers that are in no window"] == 1
+
+
+def test_scores_of_any_scale_are_written_with_their_digits():
+    examples = texts("0.0001", "0.0003")
+    files = {
+        kind: dataclasses.replace(tasks.make(kind), pair=False).files(
+            examples, [0.00012, 0.00031], "dev"
+        )
+        for kind in ("stsb", "regression")
+    }
+    assert "0.00012\t" in files["regression"]["predictions.dev.tsv"]
+    assert "0.000\t" in files["stsb"]["predictions.dev.tsv"]
+
+
 @pytest.mark.parametrize("kind", ["stsb", "regression"])
 @pytest.mark.parametrize("score", ["", "high", "nan"])
 def test_scores_that_are_no_numbers_are_named(kind, score):
@@ -131,7 +170,7 @@ def test_cells_stay_in_their_columns():
     assert head == "id\tlabel\tp(no way)\tp(a b)\ttext"
     assert row == f"a b c\tno way\t0.750000\t0.250000\t{example.text_a}"
     text = tasks.make("regression").files([example], [2.0], "dev")["predictions.dev.tsv"]
-    assert text == f"id\tscore\ttext\na b c\t2.000\t{example.text_a}\n"
+    assert text == f"id\tscore\ttext\na b c\t2\t{example.text_a}\n"
 
     sentence = WordsExample("0", "x", ("New York", "1\u00a0000", ""), ("B PER", "O", "O"))
     tags = TagsPrediction(("B PER", "O", "O"), np.ones(3))

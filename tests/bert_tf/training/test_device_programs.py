@@ -73,7 +73,9 @@ def check(graph, hlo):
 
 @pytest.mark.more
 @pytest.mark.parametrize("name", MODELS)
-@pytest.mark.parametrize("precision", ["float32", "mixed_bfloat16"])
+@pytest.mark.parametrize(
+    "precision", [pytest.param("float32", marks=pytest.mark.slow), "mixed_bfloat16"]
+)
 def test_the_step_of_each_objective_is_one_program(name, precision):
     check(*program(MODELS[name](dtype=precision), make_batch()))
 

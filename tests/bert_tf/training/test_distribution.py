@@ -56,12 +56,12 @@ def _check(result, replicas, one_device, optimizer, precision, relative=RELATIVE
 @pytest.mark.parametrize(
     ("optimizer", "precision", "how"),
     [
-        ("adamw", "float32", ["--compilation=step"]),
-        ("adamw", "float32", ["--compilation=off"]),
+        pytest.param("adamw", "float32", ["--compilation=step"], marks=pytest.mark.slow),
+        pytest.param("adamw", "float32", ["--compilation=off"], marks=pytest.mark.slow),
         ("adamw", "float32", ["--compilation=step", "--accumulation=2", "--steps_per_call=4"]),
         ("lamb", "float32", ["--compilation=fused"]),
         ("muon", "float32", ["--compilation=step"]),
-        ("adamw", "mixed_bfloat16", ["--compilation=step"]),
+        pytest.param("adamw", "mixed_bfloat16", ["--compilation=step"], marks=pytest.mark.slow),
     ],
     ids=str,
 )
@@ -100,7 +100,7 @@ def test_workers_give_the_curve_of_one_device(tfrecords, one_device, count, prec
     assert all(other == first for other in others)  # the weights are the same bits on all
 
 
-@pytest.mark.parametrize("compilation", ["step", "fused"])
+@pytest.mark.parametrize("compilation", ["step", pytest.param("fused", marks=pytest.mark.slow)])
 def test_several_steps_in_a_call_are_those_of_one_by_one(tfrecords, compilation):
     flags = ("--devices=2", f"--compilation={compilation}")
     one, four = (_start(tfrecords, *flags, f"--steps_per_call={count}") for count in (1, 4))

@@ -57,7 +57,7 @@ def test_arrow_as_datasets_of_hugging_face_keep_it(tmp_path, kind):
     assert joined(read(tmp_path / "*.arrow", text_field="body")) == DOCUMENTS
 
 
-@pytest.mark.parametrize("name", ["a.wet", "a.wet.gz", "a.warc.wet.gz"])
+@pytest.mark.parametrize("name", ["a.wet", "a.wet.gz", "a.warc.wet.gz", "a.txt", "a.gz"])
 def test_texts_of_common_crawl(tmp_path, name):
     with open(tmp_path / name, "wb") as file:
         writer = WARCWriter(file, gzip=name.endswith("gz"))

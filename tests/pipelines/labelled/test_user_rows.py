@@ -23,6 +23,18 @@ def test_columns_of_users_are_found_by_name_or_named(tmp_path):
         Source("a.csv", {"lable": "stars"})
 
 
+def test_whole_numbers_as_labels_have_no_fraction(tmp_path):
+    """pandas writes 1.0 for 1 where a column has gaps."""
+    rows = [
+        {"text": "good", "label": 1},
+        {"text": "bad", "label": 1.0},
+        {"text": "so", "label": 0.5},
+    ]
+    path = write(tmp_path / "a.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    found = user_files.read_texts(Source(path), pair=False, labelled=True)
+    assert [example.label for example in found] == ["1", "1", "0.5"]
+
+
 def test_words_spans_and_choices_of_users(tmp_path):
     words = write(tmp_path / "w.tsv", "words\ttags\nAnn ran\tB-PER O\n")
     (example,) = list(user_files.read_words(Source(words), True))

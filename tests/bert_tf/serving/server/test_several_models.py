@@ -11,7 +11,7 @@ import pytest
 from bert_tf.export import saved_model, sources
 from bert_tf.serving import client
 from bert_tf.serving.predictor import Predictor
-from bert_tf.serving.server.settings import ServerSettings
+from bert_tf.serving.server.settings import ServerSettings, check_name
 from bert_tf.serving.server.versions import models_in
 from pipelines.common.errors import InputError
 from tests.bert_tf.serving.server.served import Served
@@ -47,6 +47,10 @@ def test_folders_of_versions_are_models(exports):
         models_in(exports, "v")
     with pytest.raises(InputError, match="has no exported version"):
         models_in(f"{exports}/notes", None)
+    for name in ("", "a/b", "a:predict", "a?b", "a%2Fb", "a b"):
+        with pytest.raises(InputError, match="is a part of URLs; give a name without"):
+            check_name(name, "--name=")
+    check_name("모델-1.5_b", "--name=")
 
 
 @pytest.mark.parametrize("protocol", ["grpc", "rest"])
