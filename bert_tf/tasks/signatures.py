@@ -255,10 +255,6 @@ class ServedModel:
             ),
             (tf.reduce_all((mask == 0) | (mask == 1)), "input_mask must be 0 or 1."),
             (
-                tf.reduce_all(tf.reduce_any(mask == 1, -1)),
-                "input_mask must be 1 for a token of each sequence.",
-            ),
-            (
                 tf.reduce_all(tf.shape(mask) == shape) & tf.reduce_all(tf.shape(types) == shape),
                 "input_word_ids, input_mask and input_type_ids must have one shape.",
             ),
@@ -267,6 +263,9 @@ class ServedModel:
                 f"sequences must have from 1 to {config.max_seq_length} tokens.",
             ),
         ]
+        if mask.shape.rank == 2:  # of choices, a sequence without a token is none
+            has_token = tf.reduce_all(tf.reduce_any(mask == 1, -1))
+            conditions.append((has_token, "input_mask must be 1 for a token of each sequence."))
         if config.type_vocab_size:  # without a table of segments, any type will do
             known = tf.reduce_all((types >= 0) & (types < config.type_vocab_size))
             message = f"input_type_ids must be from 0 to {config.type_vocab_size - 1}."
