@@ -60,7 +60,7 @@ def test_scores_are_means_and_by_name(task, examples):
     (text,) = fitted.files(examples, list(found), "dev").values()
     header, first, *_ = (line.split("\t") for line in text.splitlines())
     assert header == ["id", "joy", "anger", "true_scores", "text"]
-    assert first[1:4] == [*(f"{score:.3f}" for score in found[0]), examples[0].label]
+    assert first[1:4] == [*(f"{score:.7g}" for score in found[0]), examples[0].label]
 
 
 def test_rows_have_all_numbers_and_each_varies(task, examples):
