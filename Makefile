@@ -29,7 +29,7 @@ JOBS := 2 ## Test files that run at once; each may need 6 GiB
 VARIABLES := $(shell sed -n 's/^\([A-Z_]*\) := .*\#\#.*/\1/p' $(firstword $(MAKEFILE_LIST)))
 $(foreach name,$(filter-out $(VARIABLES) MAKE% -%,$(.VARIABLES)),$(if $(findstring command line,$(origin \
 	$(name))),$(error unknown variable $(name); `make help` lists all)))
-# Values reach commands unchanged, through the environment: so recipes write "$$OUT", never $(OUT).
+# Values reach commands by the environment, as "$$OUT": of $(OUT), make would expand dollars, the shell quotes.
 $(foreach name,$(VARIABLES),$(eval override $(name) := \
 	$$(if $$(filter file,$$(origin $(name))),$$(strip $$($(name))),$$(value $(name)))))
 export $(VARIABLES)

@@ -11,6 +11,7 @@ import contextlib
 import tempfile
 from typing import Annotated
 
+from pipelines.common import stopping
 from pipelines.common.flag_types import Group, Path, Port
 
 
@@ -38,3 +39,4 @@ def main(*, model: Path = "savedmodels/bert", port: Annotated[Port, Group.SERVER
         # A demo starts at once: converting the model for another engine would take time.
         settings = ServerSettings(engine=EngineName.TENSORFLOW, threads=1)
         run.serve({"bert": model}, address, settings)
+    stopping.leave(0)

@@ -17,13 +17,12 @@ authentication. An export is a program: only serve exports from sources that you
 """
 
 import dataclasses
-import os
-import sys
 from typing import Annotated
 
 from absl import flags
 
 from bert_tf.serving.server.settings import ServerSettings, check_name, check_packages
+from pipelines.common import stopping
 from pipelines.common.errors import InputError
 from pipelines.common.flag_types import Group, Path, Port
 
@@ -66,10 +65,7 @@ def main(
 
     models = versions.models_in(model, name)
     run.serve(models, run.Address(host, rest_port, grpc_port), settings)
-    # The interpreter would take TensorFlow's graphs apart, for tens of seconds.
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(0)
+    stopping.leave(0)
 
 
 def _check_docker() -> None:

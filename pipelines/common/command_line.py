@@ -110,14 +110,9 @@ def _end(message: str, status: int = BAD_INPUT) -> NoReturn:
 
 
 def leave(message: str) -> NoReturn:
-    """Ends the process at once, with a line and the status RETRY, from any thread.
-
-    Threads of TensorFlow are not joined, because they may wait forever for a lost worker.
-    """
+    """Ends the process at once, with a line and the status RETRY, from any thread."""
     print(message, file=sys.stderr)
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(RETRY)
+    stopping.leave(RETRY)
 
 
 def _reason(error: Exception) -> str | None:

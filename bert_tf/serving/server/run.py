@@ -30,7 +30,6 @@ from pipelines.common.parallel import mapped
 # lists; by default Python searches the whole process, for half a second, many times while it is
 # parsed.
 _COLLECT_AFTER = 100_000
-_PATIENCE = 2.0  # seconds for the end of what looks for new versions
 
 
 @dataclasses.dataclass(frozen=True)
@@ -96,17 +95,16 @@ def serve(models: Mapping[str, str], address: Address, settings: ServerSettings)
     answerer = Answerer(versions, limits, metrics)
     gc.set_threshold(_COLLECT_AFTER)
     ended = threading.Event()
-    watch = threading.Thread(target=_watch, args=(known, settings.poll_seconds, ended), daemon=True)
+    watch = threading.Thread(target=_watch, args=(known, settings.poll_seconds, ended))
     watch.start()
     try:
         origins = [origin.lower() for origin in settings.allow_origin or ()]
         asyncio.run(_listen(answerer, address, identity, origins))
     finally:
         ended.set()
-        stopping.end_at_once()  # at a second signal
-        watch.join(_PATIENCE)
-        if not watch.is_alive():  # a version that is being loaded, for minutes, has answered nobody
-            answerer.close()
+        stopping.end_at_once()  # at a second signal: a version may be loading for minutes
+        watch.join()
+        answerer.close()
 
 
 def _load(

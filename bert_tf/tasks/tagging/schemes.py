@@ -6,6 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from pipelines.common.errors import InputError
+from pipelines.common.texts import listed
 from pipelines.labelled import conll
 
 # Tags of words outside of entities.
@@ -113,18 +115,24 @@ def find(tags: Collection[str]) -> Scheme | None:
     return Scheme(outside, None) if is_plain and not marked & _PARTS_OF_SPEECH else None
 
 
-def strays(tags: Collection[str]) -> list[str]:
-    """Tags that keep others from being a scheme: these have parts (B-PER and I-PER), those none."""
-    if (found := find(tags)) and found.pattern:
-        return []
+def check(tags: Collection[str], path: str) -> None:
+    """Raises InputError if some tags have parts of entities (B-PER, I-PER), and others do not."""
+    scheme = find(tags)
+    if scheme and scheme.pattern:
+        return
     for pattern in (_HYPHENATED, _PREFIXED, _SUFFIXED):
+        found = ((tag, pattern.fullmatch(tag)) for tag in tags)
+        matches = {tag: match for tag, match in found if match and match["type"]}
         parts: dict[str, set[str]] = {}
-        whole = set()
-        for tag in tags:
-            if (match := pattern.fullmatch(tag)) and match["type"]:
-                parts.setdefault(match["type"], set()).add(match["part"].upper())
-                whole.add(tag)
-        if any("B" in found and found & {"I", "M", "E"} for found in parts.values()):
+        for match in matches.values():
+            parts.setdefault(match["type"], set()).add(match["part"].upper())
+        if any("B" in each and each & {"I", "M", "E"} for each in parts.values()):
             outside = next((tag for tag in _OUTSIDE if tag in tags), None)
-            return sorted(set(tags) - whole - {outside})
-    return []
+            strays = sorted(set(tags) - matches.keys() - {outside})
+            if not strays:
+                return
+            raise InputError(
+                f"{path}: tags have the part of an entity and its type, such as {max(matches)!r}, "
+                f"but not {listed(strays, 5)}; correct the file, or name every tag with "
+                f"--label_map, such as {strays[0]}=O."
+            )

@@ -19,7 +19,6 @@ from bert_tf.tasks.signatures import TRANSITIONS
 from bert_tf.tasks.tagging import crf, schemes
 from bert_tf.tasks.tagging.serving import ServedTagging, TagsPrediction, cut
 from pipelines.common.errors import InputError
-from pipelines.common.texts import listed
 from pipelines.labelled import conll, labelled_lines, text_files
 from pipelines.labelled.columns import SPLITS
 from pipelines.labelled.features import FeatureColumn, Features, packed_columns
@@ -109,12 +108,7 @@ class Tagging(ServedTagging):
                 f"{path}: the tags are of entities, such as {example!r}, not parts of speech; "
                 "name the column with --columns=tags=COLUMN, or give --task=ner."
             )
-        if strays := schemes.strays(tags):
-            raise InputError(
-                f"{path}: tags have the part of an entity and its type, such as "
-                f"{max(set(tags) - set(strays))!r}, but not {listed(strays, 5)}; correct the file, "
-                f"or name every tag with --label_map, such as {strays[0]}=O."
-            )
+        schemes.check(tags, path)
         if all(map(str.isdecimal, tags)):
             logging.warning(
                 "%s: the tags are numbers, which are scored as plain tags; for entities name them: "
