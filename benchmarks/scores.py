@@ -5,8 +5,8 @@ r"""Fine-tunes for GLUE with ours and with Hugging Face: the same weights, setti
   python -m benchmarks.scores ... --peer_precision=bfloat16 sst2:glue/SST-2:3
 
 Results in --work are not computed again, so a long comparison can be interrupted and resumed.
-Scores go to benchmarks/scores.json: the best dev score of each run, their mean, and the precisions
-of the peer.
+Scores go to benchmarks/scores.json, by model and task: the best dev score of each run, their mean,
+and the precisions of the peer.
 """
 
 import argparse
@@ -90,10 +90,11 @@ def main() -> None:
     parser.add_argument("runs", type=_parse, nargs="+", metavar="TASK:FOLDER:SEEDS[:EPOCHS]")
     args = parser.parse_args()
     results: dict[str, Any] = json.loads(_RESULTS.read_text()) if _RESULTS.exists() else {}
+    rows = results.setdefault(Path(args.model).name, {})
     for comparison in args.runs:
         ours = _ours(comparison, args)
         peer, precisions_of_peer = _peers(comparison, args)
-        results[comparison.task] = {
+        rows[comparison.task] = {
             "metric": comparison.metric,
             "epochs": comparison.epochs,
             "ours": ours,
@@ -103,7 +104,7 @@ def main() -> None:
             "peer_mean": statistics.fmean(peer),
         }
         _RESULTS.write_text(json.dumps(results, indent=2) + "\n")
-    for task, row in results.items():
+    for task, row in rows.items():
         means = f"ours {row['ours_mean']:.4f} peer {row['peer_mean']:.4f}"
         print(f"{task:8} {row['metric']:10} {means}")
 

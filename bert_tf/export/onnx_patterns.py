@@ -38,7 +38,8 @@ def _rewrite_norms(graph: Any, ops: Any) -> Any:
     norm = pattern(_ADD, "whole", [product, pattern(_CONSTANT, "offset")])
     for match in _matches(norm, ops):
         sub, mean, variance = (match.get_op(name) for name in ("centred", "mean", "variance"))
-        of_rows = all(_axes(op) in ([1], [-1]) for op in (mean, variance))
+        axes = (np.ravel(op.inputs[1].get_tensor_value()).tolist() for op in (mean, variance))
+        of_rows = all(found in ([1], [-1]) for found in axes)
         same = sub is match.get_op("squared") and mean.input[0] == sub.input[0]
         if same and of_rows:
             inputs = [sub.input[0], match.get_tensor("scale"), match.get_tensor("offset")]
@@ -90,10 +91,6 @@ def _value(match: Any) -> float:
     """The value of the constant that a pattern calls `number`; NaN if it is not one number."""
     found = match.get_op("number").get_tensor_value(as_list=False)
     return float(found.reshape(())) if found.size == 1 else math.nan
-
-
-def _axes(reduction: Any) -> list[int]:
-    return np.ravel(reduction.inputs[1].get_tensor_value()).tolist()
 
 
 def _constant(graph: Any, value: float) -> str:

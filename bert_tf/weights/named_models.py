@@ -86,12 +86,8 @@ def _in_kaggle(name: str) -> str | None:
     cache = os.path.expanduser(os.environ.get("KAGGLEHUB_CACHE", "~/.cache/kagglehub"))
     owner, _, preset = name.rpartition("/")
     versions = files.gfile.glob(f"{cache}/models/{owner or '*'}/*/keras/{preset}/*")
-    newest = sorted((v for v in versions if os.path.basename(v).isdecimal()), key=_version)
-    return newest[-1] if newest else None
-
-
-def _version(path: str) -> int:
-    return int(os.path.basename(path))
+    numbered = {int(name): v for v in versions if (name := os.path.basename(v)).isdecimal()}
+    return numbered[max(numbered)] if numbered else None
 
 
 @functools.cache

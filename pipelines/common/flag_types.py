@@ -71,11 +71,8 @@ class Range:
     def __str__(self) -> str:
         words = ("at least", "above", "at most", "below")
         limits = zip(words, dataclasses.astuple(self), strict=True)
-        return ", ".join(f"{word} {_shown(x)}" for word, x in limits if math.isfinite(x))
-
-
-def _shown(limit: float) -> str:
-    return f"{limit:,.0f}" if limit == int(limit) else f"{limit:g}"
+        finite = ((word, limit) for word, limit in limits if math.isfinite(limit))
+        return ", ".join(f"{w} {x:,.0f}" if x == int(x) else f"{w} {x:g}" for w, x in finite)
 
 
 def number(kind: Any, limits: Range, several: bool = False) -> Parser:

@@ -48,7 +48,7 @@ def render(made_of: PageFiles, title: str, writer: str, data: Sequence[str]) -> 
       data: Elements made by `json_element` and `bytes_element`.
     """
     style, script = (
-        _joined(made_of.package, f"base.{kind}", names)
+        "\n".join([_read(__package__, f"base.{kind}"), *(_read(made_of.package, n) for n in names)])
         for kind, names in (("css", made_of.styles), ("js", made_of.scripts))
     )
     return string.Template(_read(__package__, "page.html")).substitute(
@@ -97,11 +97,6 @@ def _policy(style: str, script: str, asks_its_server: bool) -> str:
 
 def _checksum(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
-
-
-def _joined(package: str, shared: str, names: Sequence[str]) -> str:
-    own = (_read(package, name) for name in names)
-    return "\n".join([_read(__package__, shared), *own])
 
 
 @functools.cache

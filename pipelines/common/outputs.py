@@ -41,7 +41,8 @@ def check_folder(
         )
     if not files.gfile.isdir(folder) or any(files.gfile.exists(f"{folder}/{m}") for m in marks):
         return
-    read = {os.path.basename(path) for path in inputs if _folder_of(path) == _real(folder)}
+    places = map(os.path.split, inputs)
+    read = {name for place, name in places if _real(place or ".") == _real(folder)}
     strangers = [
         name
         for name in files.names_in(folder)
@@ -61,10 +62,6 @@ def check_file(path: str, source: str) -> None:
         raise InputError(f"{path}: is a folder; name a file to write (--output, OUT=).")
     if files.is_same(path, source):
         raise InputError(f"{path}: is the file of the texts; name another file (--output, OUT=).")
-
-
-def _folder_of(path: str) -> str:
-    return _real(os.path.dirname(path) or ".")
 
 
 def _real(path: str) -> str:

@@ -223,7 +223,8 @@ def _choice_columns(row: TableRow, source: Source, labelled: bool) -> dict[str, 
         context, question = question or source.find("text", row), None
     single = "+".join(_single(row))
     choices = source.find("choices", row) if "choices" in source.chosen else single
-    choices = choices or source.find("choices", row) or _nested(row)
+    nested = (name for name in row.names() if name.endswith(".choices.text"))
+    choices = choices or source.find("choices", row) or next(nested, None)
     roles = {"context": context, "choices": _field(row, choices)}
     roles |= {"question": question} if question else {}
     roles |= {"label": source.find("label", row, _ANSWERS)} if labelled else {}
@@ -240,11 +241,6 @@ def _single(row: TableRow) -> list[str]:
             stems.setdefault("", []).append(name)
     most = max(stems.values(), key=len, default=[])
     return sorted(most, key=lambda name: (len(name), name)) if len(most) > 1 else []
-
-
-def _nested(row: TableRow) -> str | None:
-    """Returns the field of the choices in an object, such as question.choices.text."""
-    return next((name for name in row.names() if name.endswith(".choices.text")), None)
 
 
 def _field(row: TableRow, column: str | None) -> str | None:

@@ -88,7 +88,8 @@ class ServedSpans(Task):
         none = (best.score[:, 0] <= LOW / 2) | (
             bool(self.allow_null) & (null - best.score[:, 0] > self.null_threshold)
         )
-        texts = _cut(context, best)
+        first, length = (tf.cast(x, tf.int32) for x in (best.start, best.end - best.start))
+        texts = tf.strings.substr(context[:, tf.newaxis], first, length)
         zero = tf.zeros_like(best.start[:, 0])
         start = tf.where(none, zero, best.start[:, 0])
         end = tf.where(none, zero, best.end[:, 0])
@@ -136,12 +137,6 @@ class ServedSpans(Task):
 
 def _log(probability: float) -> float:
     return float(np.log(max(float(probability), _TINY)))
-
-
-def _cut(context: tf.Tensor, spans: decoding.BestSpans) -> tf.Tensor:
-    """The texts of spans, string [batch, n]."""
-    start = tf.cast(spans.start, tf.int32)
-    return tf.strings.substr(context[:, tf.newaxis], start, tf.cast(spans.end, tf.int32) - start)
 
 
 def _split(results: Sequence[tf.Tensor], state: Tensors) -> Tensors:

@@ -99,7 +99,9 @@ def write(model: Bundle, folder: str) -> None:
       InputError: The format does not support a setting.
     """
     vocabulary, settings = model.require_vocabulary(), model.resolved_settings()
-    needs_fast = _needs_fast(vocabulary, settings)
+    # What only a tokenizer.json can express.
+    needs_fast = bool(settings.get("nfc") or settings.get("added_tokens"))
+    needs_fast |= vocabulary.form in (MODERNBERT, GEMMA)
     found: dict[str, Any]
     tokens: dict[str, Any]
     if needs_fast:
@@ -176,12 +178,6 @@ def write(model: Bundle, folder: str) -> None:
         _write_fast(vocabulary, settings, f"{folder}/{FAST}")
     length = {"model_max_length": model.config.max_seq_length}
     json_files.write(f"{folder}/{CONFIG}", found | length | tokens)
-
-
-def _needs_fast(vocabulary: Vocabulary, settings: TokenizerSettings) -> bool:
-    """Whether only a tokenizer.json can express a tokenizer."""
-    changed = settings.get("nfc") or settings.get("added_tokens")
-    return bool(changed) or vocabulary.form in (MODERNBERT, GEMMA)
 
 
 def _write_fast(vocabulary: Vocabulary, settings: TokenizerSettings, path: str) -> None:
