@@ -22,7 +22,7 @@ _MAX_WORDS = 1 << 19  # with more, the table begins anew
 _SLOTS = 1 << 20
 _OCCURRENCES = 1 << 18  # are numbered at a time
 _LONGEST = 64  # bytes; longer words are rare and are not remembered
-_END = 255  # follows a text; no byte of UTF-8
+_NUL, _NO_CHARACTER = 0, 255  # end texts; the second, no byte of UTF-8, those that have NUL
 _TEXT_END = 0  # the number of the empty word at the end of a text
 _INNER, _WHITE, _SEPARATOR, _LEAD, _LAST = range(5)  # kinds of bytes; some leads begin separators
 _FILL = np.uint64(0xFFFFFFFFFFFFFFFF)
@@ -43,14 +43,17 @@ class WordCache:
 
     def __init__(self, tokenize: Callable[[list[bytes]], Ids], characters: np.ndarray = _NONE):
         self._tokenize, self._characters = tokenize, characters
+        self._until_nul = characters.copy()
+        self._until_nul[:1] = EDGE
         self._lock = threading.Lock()  # Beam's workers have threads
         self._found = np.empty(_OCCURRENCES, np.int32)
         self._bounds = np.empty((2, _MAX_WORDS), np.int64)
-        self._keys = np.zeros((_MAX_WORDS, _LONGEST // 8), np.uint64)
+        self._rests = np.zeros((_MAX_WORDS, _LONGEST // 8 - 2), np.uint64)
         self._forget()
 
     def _forget(self) -> None:
-        self._slots = np.zeros(_SLOTS, np.int32)
+        # Of a word: its first 16 bytes, its number. Together, as each access of memory counts.
+        self._slots = np.zeros((_SLOTS, 4), np.uint64)
         self._ids, self._splits = np.zeros(0, np.int32), np.zeros(2, np.int64)
 
     def ids(self, texts: Sequence[str], separators: np.ndarray = _NO_SEPARATORS) -> Ids:
@@ -64,19 +67,23 @@ class WordCache:
             return self._ids_of(texts, separators)
 
     def _ids_of(self, texts: Sequence[str], separators: np.ndarray) -> Ids:
-        end = bytes([_END])
-        data = end.join([*map(str.encode, texts), end * _LONGEST])
+        # One encoding of all texts takes half the time of one of each.
+        data = "\0".join([*texts, "\0" * _LONGEST]).encode()
+        end, characters = _NUL, self._until_nul
+        if data.count(_NUL) != len(texts) + _LONGEST:
+            end, characters = _NO_CHARACTER, self._characters
+            data = bytes([end]).join([*map(str.encode, texts), bytes([end] * _LONGEST)])
         size = len(data) - _LONGEST
         array = np.frombuffer(data, np.uint8)[:size]
         # The eight bytes from each byte on, as one number.
         eights = np.ndarray(size + _LONGEST - 7, np.uint64, data, strides=(1,))
-        kinds = _kinds(separators)
+        kinds = _kinds(separators, end)
         found, position, total = [(np.zeros(0, np.int32), np.zeros(1, np.int64))], 0, 0
         while position < size:
             known = len(self._splits) - 1
             position, count, words = _find(
-                *(array, eights, position, kinds, separators, self._characters),
-                *(self._slots, self._keys, known, self._bounds, self._found),
+                *(array, eights, position, kinds, separators, characters),
+                *(self._slots, self._rests, known, self._bounds, self._found),
             )
             if words > known:
                 bounds = self._bounds[:, known:words].tolist()
@@ -96,27 +103,27 @@ class WordCache:
         return ids, splits
 
 
-def _kinds(separators: np.ndarray) -> np.ndarray:
-    """Returns the kind of each byte, uint8 [256]."""
+def _kinds(separators: np.ndarray, end: int) -> np.ndarray:
+    """Returns the kind of each byte, uint8 [256]; `end` follows a text."""
     kinds = np.full(256, _INNER, np.uint8)
     kinds[:128][separators[:128]] = _SEPARATOR
     kinds[[*b" \t\n\r"]] = _WHITE
     kinds[0xC0:0xE0][separators[:0x800].reshape(32, -1).any(1)] = _LEAD
     kinds[0xC0:0xC2] = _INNER  # they lead to ASCII, which has a byte of its own
     kinds[0xE0:0xF0][separators.reshape(16, -1).any(1)] = _LEAD
-    kinds[_END] = _LAST
+    kinds[end] = _LAST
     return kinds
 
 
 @compiled
-def _find(data, eights, position, kinds, separators, characters, slots, keys, known, bounds, found):
+def _find(data, eights, position, kinds, separators, characters, slots, rests, known, bounds, found):
     """Numbers the words from a position on, until the texts end or a table is full.
 
     Returns the next position, how many words were found, and how many are known now.
     """
     count, size_of_data, mask = 0, np.uint64(len(data)), np.uint64(len(slots) - 1)
     position = np.uint64(position)  # an index without a sign is not checked for one
-    while position < size_of_data and count < len(found) and known < len(keys):
+    while position < size_of_data and count < len(found) and known < len(rests):
         start = position
         if len(characters):
             position = _end_of_spaced_word(data, position, characters)
@@ -137,23 +144,24 @@ def _find(data, eights, position, kinds, separators, characters, slots, keys, kn
         for part in range(2, (min(size, _LONGEST) + 7) // 8):
             mixed = _mix(mixed ^ _key(eights, start + np.uint64(8 * part), size - 8 * part))
         slot = mixed & mask
-        word = slots[slot]
+        word = np.int64(slots[slot, 2])
         while word and not (
-            keys[word, 0] == first
-            and keys[word, 1] == second
+            slots[slot, 0] == first
+            and slots[slot, 1] == second
             # A shorter word has filling in its first two parts.
-            and (size < 16 or _same_rest(eights, start, size, keys[word]))
+            and (size < 16 or _same_rest(eights, start, size, rests[word]))
         ):
             slot = (slot + _ONE) & mask
-            word = slots[slot]
+            word = np.int64(slots[slot, 2])
         if word == 0 or size > _LONGEST:
             word = known
             known += 1
             bounds[0, word], bounds[1, word] = start, position
             if size <= _LONGEST:
-                slots[slot] = word
-                for part in range(_LONGEST // 8):
-                    keys[word, part] = _key(eights, start + np.uint64(8 * part), size - 8 * part)
+                slots[slot, 0], slots[slot, 1], slots[slot, 2] = first, second, word
+                for part in range(2, _LONGEST // 8):
+                    at = start + np.uint64(8 * part)
+                    rests[word, part - 2] = _key(eights, at, size - 8 * part)
         found[count] = word
         count += 1
     return np.int64(position), count, known
@@ -224,7 +232,7 @@ def _character(data, position, characters):
     byte = np.int64(data[position])
     if byte < 0x80:
         return characters[byte], position + _ONE
-    if byte == _END:
+    if byte == _NO_CHARACTER:
         return np.uint8(EDGE), position
     size = np.uint64(2 if byte < 0xE0 else 3 if byte < 0xF0 else 4)
     point = byte & (0x1F if byte < 0xE0 else 0xF if byte < 0xF0 else 0x7)
@@ -242,10 +250,10 @@ def _key(eights, start, size):
 
 
 @compiled
-def _same_rest(eights, start, size, key):
-    """Returns whether a word is the one of a key, apart from the first two parts."""
+def _same_rest(eights, start, size, rest):
+    """Returns whether these are the bytes of a word after the first 16."""
     for part in range(2, _LONGEST // 8):
-        if key[part] != _key(eights, start + np.uint64(8 * part), size - 8 * part):
+        if rest[part - 2] != _key(eights, start + np.uint64(8 * part), size - 8 * part):
             return False
     return True
 

@@ -35,11 +35,12 @@ def test_any_texts_after_any_others(tokenizer, texts, more):
     tokenizers.check_running_text(tokenizer, [*more, *texts])
 
 
-def test_words_of_gpt2_at_all_of_its_borders():
+@pytest.mark.parametrize("nul", ["", "\0"], ids=repr)  # texts with U+0000 end with another byte
+def test_words_of_gpt2_at_all_of_its_borders(nul):
     vocabulary = byte_bpe_reference.learn(byte_bpe_reference.CORPUS, 400)
     plain, spaced = (ByteBPETokenizer(vocabulary, add_prefix_space=p) for p in (False, True))
     # All texts of four of these: kinds of characters of one byte to four, and contractions.
-    parts = ["a", "1", " ", "\n", "'", "'s", "'ll", "é", "\u3000", "一", "𝟙", "😀", "re", "\0"]
+    parts = ["a", "1", " ", "\n", "'", "'s", "'ll", "é", "\u3000", "一", "𝟙", "😀", "re", nul]
     texts = ["".join(each) for each in itertools.product(parts, repeat=4)]
     tokenizers.check_running_text(plain, [*byte_bpe_reference.TRICKY, *texts])
     for found, wanted in zip(
@@ -57,12 +58,13 @@ def test_capital_sigmas_see_the_letters_around_signs(tokenizer):
     )
 
 
+@pytest.mark.parametrize("nul", ["", "\0"], ids=repr)
 @pytest.mark.parametrize("length", [*range(1, 36), 63, 64, 65, 199, 200, 201, 300])
-def test_words_of_any_length_that_differ_in_one_byte(tokenizer, length):
+def test_words_of_any_length_that_differ_in_one_byte(tokenizer, length, nul):
     word = ("ab" * length)[:length]
     others = [f"{word[:place]}é{word[place + 1 :]}" for place in range(min(length, 70))]
     tokenizers.check_running_text(
-        tokenizer, [word, *others, f"{word}\0", f"\0{word}", f"{word} {word}a", *others]
+        tokenizer, [word, *others, f"{word}{nul}", f"{nul}{word}", f"{word} {word}a", *others]
     )
 
 
