@@ -116,7 +116,9 @@ def _kinds(separators: np.ndarray, end: int) -> np.ndarray:
 
 
 @compiled
-def _find(data, eights, position, kinds, separators, characters, slots, rests, known, bounds, found):
+def _find(
+    data, eights, position, kinds, separators, characters, slots, rests, known, bounds, found
+):
     """Numbers the words from a position on, until the texts end or a table is full.
 
     Returns the next position, how many words were found, and how many are known now.
