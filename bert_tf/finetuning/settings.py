@@ -12,6 +12,9 @@ from pipelines.common.texts import UTF8
 from pipelines.tokenizers.settings import Keep
 
 
+_FOLDERS = ("checkpoint", "runs")  # of a run
+
+
 class Selection(enum.StrEnum):
     """Which weights of a run are kept."""
 
@@ -191,3 +194,9 @@ class FineTuningSettings(TrainingSettings):
                 )
         if len({request.name for request in self.tasks}) < len(self.tasks):
             raise InputError("two tasks have the same name; give names as NAME=KIND.")
+        for name in [request.name for request in self.tasks if len(self.tasks) > 1]:
+            if "." in name or name in _FOLDERS:
+                raise InputError(
+                    f"--task: results of {name!r} would be in a folder of this name, which may be "
+                    "one of the run; give another name, without dots, as NAME=KIND."
+                )

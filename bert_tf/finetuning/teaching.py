@@ -72,6 +72,9 @@ class Teacher:
                 f"--teacher={path}: has another vocabulary than the student, whose task "
                 f"{task.name} is on tokens; start from a student with the teacher's vocabulary."
             )
+        if task.per_token:  # the teacher reads the student's sequences
+            longest = max(self.task.max_seq_length, task.max_seq_length)
+            self.task = dataclasses.replace(self.task, max_seq_length=longest)
         with strategy.scope():
             self.model: TaskModel = bundle.only(self.task.name).task_model([self.task])
         self._strategy, self._logits = strategy, self._logits_on(strategy)

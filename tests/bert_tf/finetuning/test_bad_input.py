@@ -62,6 +62,10 @@ def test_bad_requests_are_named(tmp_path, init):
         (["--task=clasification"], "; did you mean classification?"),
         (["--task=my task=classification"], "'my task' is not a task name; use letters"),
         (
+            ["--task=checkpoint=classification,a=classification", f"--data={data},{data}"],
+            "--task: results of 'checkpoint' would be in a folder of this name",
+        ),
+        (
             ["--learning_rate=fast"],
             "--learning_rate=fast: it must be numbers separated by commas, each above 0",
         ),

@@ -37,7 +37,7 @@ def test_a_student_learns_texts_with_and_without_labels(tmp_path, init):
 
 
 def test_on_tokens_a_teacher_reads_what_the_student_reads(tmp_path, init):
-    _, teacher = tune(tmp_path, init, "ner", make_tags, epochs=1.0)
+    _, teacher = tune(tmp_path, init, "ner", make_tags, epochs=1.0, max_seq_length=8)
     settings = settings_of(init, "ner", f"{tmp_path}/data", document_context=True)
     bundle = weights.read(teacher)
     tokenizer = bundle.tokenizer()
@@ -48,5 +48,6 @@ def test_on_tokens_a_teacher_reads_what_the_student_reads(tmp_path, init):
     alone = dataclasses.replace(settings, document_context=False)
     short = task_data.load(alone.tasks[0], alone, tokenizer).train.features["input_word_ids"]
     assert short.lengths.sum() < lengths.sum()  # neighbouring sentences are read, too
+    assert lengths.max() > bundle.task()["max_seq_length"]
     assert [len(row) for row in taught] == lengths.tolist()
     assert np.isfinite(np.concatenate(taught)).all()
