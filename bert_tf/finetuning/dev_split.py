@@ -52,9 +52,14 @@ def with_dev(
 def _fold(examples: list[Any], classes: list[set[str]], number: int, folds: int) -> set[int]:
     """Indices of a fold of the examples; those of one text or document stay together.
 
-    Labels that the rest lacks stay in training.
+    Labels that the rest lacks stay in training. Where there is one document, such as that of a file
+    that marks none, runs of neighbours stay together.
     """
     groups = list(map(_group, examples))
+    if len(set(groups)) == 1:
+        logging.info("folds share the one text or document that there is.")
+        size = min(_NEIGHBOURS, len(examples) // folds) or 1
+        groups = [index // size for index in range(len(examples))]
     ids = {group: index for index, group in enumerate(dict.fromkeys(groups))}
     if len(ids) < folds:
         raise InputError(f"--folds={folds}: {len(ids)} texts or documents are too few to split.")
@@ -67,12 +72,18 @@ def _fold(examples: list[Any], classes: list[set[str]], number: int, folds: int)
     splitter = StratifiedGroupKFold(folds, shuffle=True, random_state=_SPLIT_SEED)
     with warnings.catch_warnings():  # of classes with fewer examples than folds
         warnings.simplefilter("ignore", UserWarning)
-        parts = splitter.split(examples, names, [ids[group] for group in groups])
-        _, found = next(itertools.islice(parts, number, None))
-    held_out = set(found.tolist())
-    rest = {name for n, each in enumerate(classes) if n not in held_out for name in each}
-    lacking = {groups[n] for n in held_out if not classes[n] <= rest}
-    return {n for n in held_out if groups[n] not in lacking}
+        parts = list(splitter.split(examples, names, [ids[group] for group in groups]))
+    found = []
+    for _, held_out in parts:
+        rest = {x for n in set(range(len(examples))) - {*held_out.tolist()} for x in classes[n]}
+        lacking = {groups[n] for n in held_out if not classes[n] <= rest}
+        found.append({n for n in held_out.tolist() if groups[n] not in lacking})
+    if empty := [index + 1 for index, fold in enumerate(found) if not fold]:
+        raise InputError(
+            f"--folds={folds}: fold {empty[0]} has only texts or documents whose labels are in no "
+            "other fold; give fewer folds, or more examples of these labels."
+        )
+    return found[number]
 
 
 def drawn(examples: list[Any], count: int | None) -> list[Any]:

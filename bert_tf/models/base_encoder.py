@@ -266,8 +266,9 @@ class Encoder(Configured, Declared, keras.Model):
     ) -> None:
         """Restricts training to low-rank updates of linear maps (Hu et al., arXiv 2106.09685).
 
-        Everything else in the encoder is frozen. Saving merges the updates into the kernels; a
-        loaded model can be trained further, with updates that start at zero.
+        Everything else in the encoder is frozen. Saving merges the updates into the kernels,
+        unless these are int8; a loaded model can be trained further, then with updates that start
+        at zero.
 
         Args:
           rank: The rank of each update.
@@ -276,6 +277,6 @@ class Encoder(Configured, Declared, keras.Model):
             "block_0/attention/qkv"; by default it selects both projections of every attention.
 
         Raises:
-          InputError: No map matches, or one already has an update.
+          InputError: No map matches, one already has an update, or an argument is invalid.
         """
         adaptation.enable_lora(self, rank, alpha, layers)

@@ -4,6 +4,7 @@ Keras does not serialize them for inner layers. Here they are described as JSON,
 new model, so that its weights and its optimizer can be loaded.
 """
 
+import math
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -25,6 +26,10 @@ def parts(root: keras.layers.Layer, scope: str = "") -> Iterator[tuple[str, kera
 
 def enable_lora(root: keras.Model, rank: int, alpha: float | None, layers: str) -> None:
     """Implements `Encoder.enable_lora`."""
+    try:
+        re.compile(layers)
+    except re.error as error:
+        raise InputError(f"layers: {layers!r} is not a regular expression: {error}.") from error
     chosen = {
         path: part
         for path, part in parts(root)
@@ -38,6 +43,8 @@ def enable_lora(root: keras.Model, rank: int, alpha: float | None, layers: str) 
         )
     if isinstance(rank, bool) or not isinstance(rank, int) or rank < 1:
         raise InputError(f"rank is {rank!r}; it must be a whole number of 1 or more.")
+    if alpha is not None and not (isinstance(alpha, (int, float)) and 0 < alpha < math.inf):
+        raise InputError(f"alpha is {alpha!r}; it must be a number above 0, or None.")
     enabled = [path for path, part in chosen.items() if part.lora_enabled]
     if enabled:
         raise InputError(f"{', '.join(enabled)}: LoRA is already enabled, which is possible once.")

@@ -15,6 +15,7 @@ from pipelines.common.errors import InputError
 _KERAS_ARGUMENTS = frozenset(
     ["name", "trainable", "dtype", "lora_rank", "lora_alpha", "quantization_config"]
 )
+_FACTORS = ("lora_kernel_a", "lora_kernel_b")
 
 
 @serializable
@@ -157,13 +158,32 @@ class Dense(Layer, keras.layers.Dense):
         absent = () if self.use_bias else ("bias",)
         return {mode: [n for n in names if n not in absent] for mode, names in spec.items()}
 
+    def save_own_variables(self, store: Any) -> None:
+        """Saves the kernel with the LoRA update merged; beside int8, the update is kept apart.
+
+        Most of an update would be lost when the sum is rounded to int8.
+        """
+        apart = self.built and self.quantized and self.lora_enabled
+        if not apart:
+            return super().save_own_variables(store)
+        self.lora_enabled = False  # or Keras merges it
+        try:
+            super().save_own_variables(store)
+        finally:
+            self.lora_enabled = True
+        for name in _FACTORS:
+            store[name] = getattr(self, name)
+
     def load_own_variables(self, store: Any) -> None:
-        """Loads a kernel with the LoRA update merged; the update starts again at zero."""
+        """Loads what was saved; an update that was merged starts again at zero."""
         factor = self.lora_kernel_a.numpy() if self.lora_enabled else None
         super().load_own_variables(store)
         if factor is not None:
             # Keras sets both factors to zero, and then neither has a gradient.
             self.lora_kernel_a.assign(factor)
+            for name in _FACTORS:
+                if name in store:
+                    getattr(self, name).assign(store[name])
 
     def compute_output_shape(self, input_shape: Shape) -> Shape:
         """The shape [rows, units] for [rows, inputs]."""

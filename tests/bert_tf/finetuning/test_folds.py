@@ -10,7 +10,7 @@ import pytest
 from bert_tf import tasks
 from bert_tf.finetuning import dev_split, folds, sweep, task_report
 from pipelines.common.errors import InputError
-from pipelines.labelled.schema import MultiLabelExample, TextExample
+from pipelines.labelled.schema import MultiLabelExample, TextExample, WordsExample
 from tests.bert_tf.labelled_data import make_texts, settings_of
 
 
@@ -59,6 +59,26 @@ def test_folds_need_texts_and_no_dev_file():
         dev_split.with_dev(task, {"all": _examples()}, 0.1, (0, 31))
     with pytest.raises(InputError, match=r"there is dev data; name .*--train=FILE"):
         dev_split.with_dev(task, {"all": examples, "dev": examples}, 0.1, (0, 2))
+
+
+def _sentences(count, document, tags=("B-a", "O")):
+    return [WordsExample(str(n), "f: line 1", ("x", "y"), tags, document) for n in range(count)]
+
+
+def test_a_file_without_documents_is_split_in_runs_of_neighbours():
+    examples, task, seen = _sentences(60, 0), tasks.make("ner"), []
+    for number in range(3):
+        parts = dev_split.with_dev(task, {"all": list(examples)}, 0.1, (number, 3))
+        assert len(parts["dev"]) == 20
+        seen.append([int(e.key) for e in parts["dev"]])
+    assert sorted(seen) == [list(range(n, n + 20)) for n in (0, 20, 40)]
+
+
+def test_a_fold_that_cannot_be_scored_is_told():
+    examples = _sentences(9, 0) + _sentences(9, 1) + _sentences(9, 2, ("B-b", "O"))
+    for number in range(3):
+        with pytest.raises(InputError, match=r"--folds=3: fold \d has only texts or documents whose"):
+            dev_split.with_dev(tasks.make("ner"), {"all": list(examples)}, 0.1, (number, 3))
 
 
 def test_what_is_wrong_with_folds_is_noticed_before_anything_is_trained(tmp_path, init):

@@ -94,9 +94,20 @@ def low_rank():
     return model
 
 
-MODELS = {
-    made.__name__: made for made in (classifier, on_ids, in_a_row, tower, quantized, low_rank)
-}
+def quantized_low_rank():
+    """The functional model with int8 kernels and an update of LoRA far below their rounding."""
+    model = quantized()
+    encoder = model.get_layer("encoder")
+    encoder.enable_lora(2)
+    rng = np.random.default_rng(3)
+    for variable in encoder.trainable_variables:
+        if variable.name == "lora_kernel_b":
+            variable.assign(rng.normal(0, 1e-3, variable.shape))
+    return model
+
+
+_KINDS = (classifier, on_ids, in_a_row, tower, quantized, low_rank, quantized_low_rank)
+MODELS = {made.__name__: made for made in _KINDS}
 
 
 def batch():
