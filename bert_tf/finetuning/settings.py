@@ -194,6 +194,8 @@ class FineTuningSettings(TrainingSettings):
                 )
         if len({request.name for request in self.tasks}) < len(self.tasks):
             raise InputError("two tasks have the same name; give names as NAME=KIND.")
+        if self.bilstm_width != HeadConfig.bilstm_width and not self.bilstm_layers:
+            raise InputError("--bilstm_width: there is no BiLSTM; give --bilstm_layers, too.")
         for name in [request.name for request in self.tasks if len(self.tasks) > 1]:
             if "." in name or name in _FOLDERS:
                 raise InputError(

@@ -10,6 +10,8 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+from absl import logging
+
 from bert_tf.finetuning import preparation, task_report
 from bert_tf.finetuning.freezing import Frozen
 from bert_tf.finetuning.preparation import PreparedRun
@@ -51,7 +53,7 @@ def finetune(
     stamp = preparation.stamp(settings)
     report = run_folder.unchanged(output, stamp)
     if report is not None:
-        _remove_kept(report, output)
+        _end(report, settings, output)
         return report
     prepared = preparation.prepare(settings, cache, only_identity=run_folder.is_finished(output))
     return train(prepared, output, tensorboard, begin=begin, stamp=stamp)
@@ -108,7 +110,7 @@ def train(
                 report = _train(setup, begin, marks)
                 distribution.meet(strategy)
             if chief:
-                _remove_kept(report, output)
+                _end(report, settings, output)
             return report
 
 
@@ -155,11 +157,19 @@ def _train(setup: Setup, begin: float, marks: dict[str, str]) -> dict[str, Any]:
     return report
 
 
-def _remove_kept(report: dict[str, Any], output: str) -> None:
+def _end(report: dict[str, Any], settings: FineTuningSettings, output: str) -> None:
     """Removes the weights of the runs, also those that a kill left in a finished run's folder.
 
-    Those of the best run are in the output folder.
+    Those of the best run are in the output folder. Says which settings came too late.
     """
+    for name in ("keep_runs", "data_source", "data_license"):
+        value = getattr(settings, name)
+        if value and value != report["settings"][name]:
+            logging.warning(
+                "%s: --%s comes too late for a complete run; give it with another --output.",
+                output,
+                name,
+            )
     if not report["settings"]["keep_runs"]:
         for run in files.matching(f"{output}/runs", "*"):
             files.remove_tree(f"{run}/kept")

@@ -247,10 +247,8 @@ class BertConfig(EncoderConfig):
 
     @property
     def default_pad_id(self) -> int:
-        """Padding id in the released vocabularies of the family."""
-        usual = {"mpnet": 1, "bart": 1, "gpt2": 50256, "modernbert": 50283}
-        of_roberta = ("roberta", "xlm-roberta", "camembert")
-        return 1 if self.model_type in of_roberta else usual.get(self.model_type, 0)
+        """Padding id in the published vocabularies of the family."""
+        return FAMILIES[self.model_type].pad_id
 
     def with_dropout(self, rate: float) -> Self:
         """A copy with another dropout rate wherever it has one."""

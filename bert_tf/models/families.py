@@ -21,10 +21,12 @@ class ModelFamily:
     Attributes:
       values: Values of the configuration that all sizes share and that differ from BERT's.
       sizes: Sizes in addition to, or instead of, those in SIZES.
+      pad_id: Id of padding in its published vocabularies.
     """
 
     values: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     sizes: Mapping[str, Size] = dataclasses.field(default_factory=dict)
+    pad_id: int = 0
 
 
 # The published sizes of BERT (Turc et al. 2019, Devlin et al. 2018).
@@ -62,11 +64,15 @@ _ROBERTA = {  # Liu et al. 2019, arXiv 1907.11692
 # By model_type, which is also the prefix of their names.
 FAMILIES = {
     "bert": ModelFamily(),
-    "roberta": ModelFamily(_ROBERTA),
+    "roberta": ModelFamily(_ROBERTA, pad_id=1),
     # Conneau et al. 2019, arXiv 1911.02116
-    "xlm-roberta": ModelFamily(_ROBERTA | {"model_type": "xlm-roberta", "vocab_size": 250_002}),
+    "xlm-roberta": ModelFamily(
+        _ROBERTA | {"model_type": "xlm-roberta", "vocab_size": 250_002}, pad_id=1
+    ),
     # Martin et al. 2019, arXiv 1911.03894
-    "camembert": ModelFamily(_ROBERTA | {"model_type": "camembert", "vocab_size": 32_005}),
+    "camembert": ModelFamily(
+        _ROBERTA | {"model_type": "camembert", "vocab_size": 32_005}, pad_id=1
+    ),
     "mpnet": ModelFamily(  # Song et al. 2020, arXiv 2004.09297
         {
             "model_type": "mpnet",
@@ -78,7 +84,8 @@ FAMILIES = {
             "layer_norm_eps": 1e-5,
             "hidden_act": "gelu_erf",
             "pooler_dropout": 0.1,
-        }
+        },
+        pad_id=1,
     ),
     "distilbert": ModelFamily(  # Sanh et al. 2019, arXiv 1910.01108
         {
@@ -135,6 +142,7 @@ FAMILIES = {
             "base": Size(22, 768, changes={"intermediate_size": 1152}),
             "large": Size(28, 1024, changes={"intermediate_size": 2624}),
         },
+        pad_id=50283,
     ),
     "nomic_bert": ModelFamily(  # Nussbaum et al. 2024, arXiv 2402.01613
         {
@@ -164,6 +172,7 @@ FAMILIES = {
             "large": Size(36, 1280, 20),
             "xl": Size(48, 1600, 25),
         },
+        pad_id=50256,
     ),
     "bart": ModelFamily(  # Lewis et al. 2019, arXiv 1910.13461
         {
@@ -182,6 +191,7 @@ FAMILIES = {
             name: Size(max(2, layers), width, changes={"num_decoder_layers": max(2, layers) // 2})
             for name, (layers, width, *_) in SIZES.items()
         },
+        pad_id=1,
     ),
     "electra": ModelFamily(  # Clark et al. 2020, arXiv 2003.10555
         {

@@ -53,9 +53,10 @@ def run(
     """
     stopping.end_at_once()
     command, known = importlib.import_module(module), flags_of(module)
+    for name, value in presets.items():
+        known.pop(name).parse(value)
     if not _HELP.isdisjoint(words):
-        shown = [flag for name, flag in known.items() if name not in presets]
-        flag_help.show(flag_help.page(program, command.__doc__ or "", shown))
+        flag_help.show(flag_help.page(program, command.__doc__ or "", [*known.values()]))
         return
     faulthandler.enable()
     logging.use_absl_handler()
@@ -63,7 +64,7 @@ def run(
     # TensorFlow reports how long each checkpoint took, in the midst of progress bars.
     logging.get_absl_logger().addFilter(lambda record: record.module != "functional_saver")
     try:
-        arguments.parse([*(f"--{name}={presets[name]}" for name in presets), *words], known)
+        arguments.parse(words, known)
     except InputError as error:
         hint = ""
         if isinstance(error, arguments.UnknownFlagError):

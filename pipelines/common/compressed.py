@@ -14,6 +14,7 @@ from pipelines.common import files, machine, optional
 from pipelines.common.errors import InputError
 
 _STANDARD: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+_BEGINNINGS = {b"\x1f\x8b": ".gz", b"BZh": ".bz2", b"\xfd7zXZ": ".xz", b"\x28\xb5\x2f\xfd": ".zst"}
 _ARCHIVES = (".zip", ".7z", ".rar", ".tar", ".tgz", ".tbz2", ".txz", ".tzst")
 ENDINGS = (*_STANDARD, ".zst")
 _BLOCK = 1 << 20
@@ -25,6 +26,11 @@ _MIN_LIMIT = 1 << 20  # bytes that any file may unpack to
 def is_compressed(path: str) -> bool:
     """Whether a file is compressed, by its name."""
     return path.lower().endswith(ENDINGS)
+
+
+def ending_of(data: bytes) -> str | None:
+    """The ending that the name of a file should have, if the file begins as a compressed one."""
+    return next((_BEGINNINGS[each] for each in _BEGINNINGS if data.startswith(each)), None)
 
 
 def name_unpacked(path: str) -> str:

@@ -42,6 +42,11 @@ def test_a_foreign_output_is_refused_first(tmp_path, corpus_path):
     assert sorted(os.listdir(tmp_path)) == ["mine", "mine.jsonl"]
 
 
+def test_what_a_command_settles_is_no_flag_of_it():
+    line = commands.error("train-embeddings", "--task=classification")
+    assert line.startswith("error: unknown flag --task, which belongs to finetune")
+
+
 def test_all_commands_with_an_output_are_tried():
     listed = open("tests/flags.txt").read().splitlines()
     named = {line.split()[0] for line in listed if " --output:" in line}

@@ -71,6 +71,7 @@ def test_bad_requests_are_named(tmp_path, init):
         ),
         (["--max_seq_length=100"], "exceed the model's 64 positions"),
         ([f"--init={tmp_path}"], "has no model of a known format"),
+        (["--bilstm_width=32"], "--bilstm_width: there is no BiLSTM; give --bilstm_layers, too"),
         (["--document_context"], "--document_context does not apply to the task classification"),
     ):
         assert message in commands.error(*command(init, data, tmp_path / "out", *arguments))

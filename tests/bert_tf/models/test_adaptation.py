@@ -152,6 +152,11 @@ def test_low_rank_updates_that_cannot_be_are_told():
     for rank in (0, 1.5, True):
         with pytest.raises(InputError, match="rank is .*; it must be a whole number of 1 or more"):
             encoder.enable_lora(rank)
+    for alpha in (0, "1", float("nan")):
+        with pytest.raises(InputError, match="alpha is .*; it must be a number above 0, or None"):
+            encoder.enable_lora(2, alpha=alpha)
+    with pytest.raises(InputError, match=r"layers: '\(' is not a regular expression"):
+        encoder.enable_lora(2, layers="(")
     encoder.enable_lora(2, layers="block_0/attention/qkv")
     with pytest.raises(InputError, match="block_0/attention/qkv: LoRA is already enabled"):
         encoder.enable_lora(2)
