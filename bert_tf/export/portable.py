@@ -217,12 +217,13 @@ def _write_hub_folder(
     if why:
         raise InputError(f"{source.folder}: {name}: {why}; export it without --format=huggingface.")
     heads = f"heads/{source.head}/"
+    bare = task is None and model.token_logits is None  # other heads are not in the file
     bundle = dataclasses.replace(
         source.bundle,
         weights={
             key.replace(heads, f"heads/{name}/"): value
             for key, value in source.bundle.weights.items()
-            if key.startswith(heads) or not key.startswith("heads/")
+            if key.startswith((heads, "encoder/")) or not (bare or key.startswith("heads/"))
         },
         tasks=(task.describe(),) if task else (),
     )

@@ -11,7 +11,6 @@ from pipelines.common.flag_types import Count, Group, Name, Range
 from pipelines.common.texts import UTF8
 from pipelines.tokenizers.settings import Keep
 
-
 _FOLDERS = ("checkpoint", "runs")  # of a run
 
 

@@ -59,7 +59,10 @@ def serve(
     if "://" in folder:
         raise InputError(f"{folder}: docker mounts local folders only; copy the version to one.")
     if not saved_model.versions(folder):
-        raise InputError(f"{folder}: has no exported version; make one with bert-tf export.")
+        raise InputError(
+            f"{folder}: has no exported version; name the folder of one model that has folders 1, 2, "
+            "... in it (--docker serves one), or make one with bert-tf export."
+        )
     host = _address(host)
     docker = shutil.which("docker")
     if docker is None or subprocess.run([docker, "info"], capture_output=True).returncode:
@@ -78,12 +81,13 @@ def serve(
     if not files.gfile.exists(f"{folder}/{saved_model.BATCHING}"):
         config = _BATCHING_CONFIG.format(cores=cores(), threads=threads)
         files.write_text(f"{folder}/{saved_model.BATCHING}", config)
-    mounted, source = f"/models/{name}", os.path.abspath(folder).replace('"', '""')
+    mounted = f"/models/{name}"
+    source, target = (path.replace('"', '""') for path in (os.path.abspath(folder), mounted))
     arguments = [
         *("docker", "run", "--rm"),
         *("-p", f"{host}:{grpc_port}:8500", "-p", f"{host}:{rest_port}:8501"),
         # Unlike -v, this takes colons in paths; its fields are quoted as in a .csv file.
-        *("--mount", f'type=bind,"source={source}","target={mounted}",readonly'),
+        *("--mount", f'type=bind,"source={source}","target={target}",readonly'),
         *("-e", f"MODEL_NAME={name}"),
         _IMAGE,
         "--enable_batching",

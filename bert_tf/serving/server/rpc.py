@@ -70,6 +70,8 @@ class _ByExamples(EncodedRequest):
         given = self._request.input
         joined = given.example_list_with_context
         count = max(len(given.example_list.examples), len(joined.examples))
+        if not count:
+            raise RefusalError(Fault.INVALID, "The request has no examples.")
         self.limits.check_rows(count)
         self.limits.check_context(joined.context.ByteSize(), count)
         return _spec(self._request.model_spec, self.method)

@@ -169,20 +169,24 @@ def read_task(
 
 
 class _CrossEncoder(TypedDict):
+    model_type: NotRequired[str | None]
     activation_fn: NotRequired[str | None]
 
 
 def _of_pairs(values: dict[str, Any], shape: str, units: int, path: str) -> dict[str, Any]:
-    """What sentence-transformers states of a model of pairs with one score; empty if nothing."""
+    """What sentence-transformers states of a CrossEncoder; empty of other models."""
     place = f"{sentence_transformers.top_of(path)}/{sentence_transformers.CONFIG}"
-    stated = json_files.read_optional(place, _CrossEncoder).get("activation_fn")
+    described = json_files.read_optional(place, _CrossEncoder)
+    is_one = shape == "regression" and units == 1
+    stated = described.get("activation_fn")
     if stated is None:
         place, inner = f"{path}/{CONFIG}", values.get("sentence_transformers")
         stated = inner.get("activation_fn") if isinstance(inner, dict) else None
         stated = values.get("sbert_ce_default_activation_function") if stated is None else stated
+    if stated is None and described.get("model_type") == "CrossEncoder":
+        stated = _SIGMOID if is_one else _IDENTITY  # its defaults
     if stated is None:
         return {}
-    is_one = shape == "regression" and units == 1
     known = tuple(_SCORES) if is_one else _SEVERAL_SCORES[shape]
     if stated not in known:
         several = stated == _SIGMOID and shape == "classification"
@@ -191,7 +195,7 @@ def _of_pairs(values: dict[str, Any], shape: str, units: int, path: str) -> dict
             f"{place}: the activation of scores is {stated}; "
             + (f"{remedy}." if several else f"known are {', '.join(known)}.")
         )
-    return {"pair": True, "activation": _SCORES[stated]} if is_one else {}
+    return {"pair": True} | ({"activation": _SCORES[stated]} if is_one else {})
 
 
 def _labels(values: dict[str, Any], units: int, path: str) -> list[str]:

@@ -152,9 +152,18 @@ def test_newer_rerankers_state_it_in_another_file(tmp_path):
     assert "activation" not in weights.read(str(folder)).task()
     change(folder / PAIRS, model_type="CrossEncoder", activation_fn=SIGMOID)
     assert weights.read(str(folder)).task()["activation"] == "sigmoid"
+    change(folder / PAIRS, activation_fn=None)  # that of the library for one label
+    assert weights.read(str(folder)).task()["activation"] == "sigmoid"
     change(folder / PAIRS, activation_fn="torch.nn.modules.activation.Tanh")
     with pytest.raises(InputError, match=rf"{PAIRS}: the activation of scores is t.*Tanh; known"):
         weights.read(str(folder))
+
+
+def test_a_cross_encoder_of_several_labels_reads_pairs(tmp_path):
+    folder = folder_of(tmp_path)
+    assert "pair" not in weights.read(str(folder)).task()
+    change(folder / PAIRS, model_type="CrossEncoder")
+    assert weights.read(str(folder)).task()["pair"]
 
 
 @pytest.mark.parametrize(
@@ -184,7 +193,7 @@ def test_the_activation_of_several_scores_is_ours_or_refused(
                 weights.read(str(folder))
         else:
             found = weights.read(str(folder)).task()
-            assert problem or found == expected
+            assert found["pair"] and (problem or found == expected | {"pair": True})
         change(folder / name, **dict.fromkeys(stated))
 
 

@@ -106,6 +106,9 @@ def test_stock_stubs_of_grpc(served, predictor):
         feature.bytes_list.value.append(b"short")
         classes = service.Classify(classify, 60).result.classifications[0].classes
         assert [each.label for each in classes] == ["bad", "good", "so-so"]
+        del classify.input.example_list.examples[:]
+        with pytest.raises(grpc.RpcError, match=r"The request has no examples\."):
+            service.Classify(classify, 60)
 
         regress = regression_pb2.RegressionRequest()
         regress.model_spec.name = "bert"
