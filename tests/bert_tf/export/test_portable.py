@@ -14,6 +14,7 @@ from bert_tf import tasks, weights
 from bert_tf.export import portable, saved_model, sources
 from bert_tf.generation.settings import GenerationSettings
 from bert_tf.tasks.model import HeadShape
+from bert_tf.weights.formats import Format
 from pipelines.tokenizers import registry
 from pipelines.tokenizers.packing import MODEL_INPUTS
 from tests import commands
@@ -178,6 +179,20 @@ def test_folders_are_those_of_the_hub(name, hub, folders):
     else:
         assert list(config.get("id2label", {"0": ""}).values()) == list(task.labels or ["LABEL_0"])
     np.testing.assert_allclose(logits, expected, atol=1e-5)
+
+
+def test_a_folder_of_the_hub_has_the_class_of_its_file(folders, tmp_path):
+    bundle = weights.read(folders["pretrained"])
+    kept = {k: v for k, v in bundle.weights.items() if not k.startswith("masked_lm/")}
+    assert any(name.startswith("next_sentence/") for name in kept)
+    weights.write(dataclasses.replace(bundle, weights=kept), f"{tmp_path}/m", Format.HUGGINGFACE)
+    found = [x for x in sources.find([f"pretrained={tmp_path}/m"]) if x.task is None]
+    portable.export(found, f"{tmp_path}/out", [portable.HUGGING_FACE])
+    place = tmp_path / "out/huggingface/pretrained"
+    config = json.loads((place / "config.json").read_text())
+    session = onnxruntime.InferenceSession(f"{place}/onnx/model.onnx")
+    assert config["architectures"] == ["BertModel"]
+    assert [each.name for each in session.get_outputs()] == ["last_hidden_state"]
 
 
 def test_what_transformers_does_not_run_in_a_browser_is_named(folders, tmp_path):
