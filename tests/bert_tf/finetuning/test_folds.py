@@ -77,7 +77,9 @@ def test_a_file_without_documents_is_split_in_runs_of_neighbours():
 def test_a_fold_that_cannot_be_scored_is_told():
     examples = _sentences(9, 0) + _sentences(9, 1) + _sentences(9, 2, ("B-b", "O"))
     for number in range(3):
-        with pytest.raises(InputError, match=r"--folds=3: fold \d has only texts or documents whose"):
+        with pytest.raises(
+            InputError, match=r"--folds=3: fold \d has only texts or documents whose"
+        ):
             dev_split.with_dev(tasks.make("ner"), {"all": list(examples)}, 0.1, (number, 3))
 
 
