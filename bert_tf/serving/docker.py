@@ -60,8 +60,8 @@ def serve(
         raise InputError(f"{folder}: docker mounts local folders only; copy the version to one.")
     if not saved_model.versions(folder):
         raise InputError(
-            f"{folder}: has no exported version; name the folder of one model that has folders 1, 2, "
-            "... in it (--docker serves one), or make one with bert-tf export."
+            f"{folder}: has no exported version; name the folder of one model that has folders "
+            "1, 2, ... in it (--docker serves one), or make one with bert-tf export."
         )
     host = _address(host)
     docker = shutil.which("docker")
