@@ -164,14 +164,13 @@ class Dense(Layer, keras.layers.Dense):
         Most of an update would be lost when the sum is rounded to int8.
         """
         apart = self.built and self.quantized and self.lora_enabled
-        if not apart:
-            return super().save_own_variables(store)
-        self.lora_enabled = False  # or Keras merges it
+        if apart:
+            self.lora_enabled: bool = False  # or Keras merges it
         try:
             super().save_own_variables(store)
         finally:
-            self.lora_enabled = True
-        for name in _FACTORS:
+            self.lora_enabled |= apart
+        for name in _FACTORS if apart else ():
             store[name] = getattr(self, name)
 
     def load_own_variables(self, store: Any) -> None:
