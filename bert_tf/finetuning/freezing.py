@@ -23,8 +23,9 @@ from absl import logging
 from bert_tf.export import sources
 from bert_tf.finetuning.task_data import Split, TaskData
 from bert_tf.models.base_config import EncoderConfig
+from bert_tf.models.base_encoder import Encoder
+from bert_tf.models.layers.base import Layer
 from bert_tf.tasks import Task
-from bert_tf.tasks.model import TaskModel
 from bert_tf.vectors import blocks
 from bert_tf.vectors.blocks import ARRAY, BlockOutput
 from bert_tf.vectors.extractor import FeatureExtractor
@@ -83,15 +84,12 @@ class Frozen:
                 )
         return cls(embeddings, frozenset(blocks), embeddings and len(blocks) == count)
 
-    def apply(self, model: TaskModel) -> None:
-        """Freezes these parts of a model."""
-        encoder = model.encoder
-        frozen = [encoder.embeddings] if self.embeddings else []
-        frozen += [encoder.blocks[index] for index in self.blocks]
+    def layers(self, encoder: Encoder) -> list[Layer]:
+        """These parts of an encoder."""
         if self.whole:  # what is between the blocks and the pooler too
-            frozen = [layer for layer in encoder.members() if layer is not encoder.pooler]
-        for layer in frozen:
-            layer.trainable = False
+            return [layer for layer in encoder.members() if layer is not encoder.pooler]
+        blocks = [encoder.blocks[index] for index in self.blocks]
+        return [encoder.embeddings, *blocks] if self.embeddings else blocks
 
 
 def with_outputs(data: Sequence[TaskData], bundle: Bundle, cache: str) -> list[TaskData]:

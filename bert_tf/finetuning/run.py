@@ -154,7 +154,8 @@ class Run:
         def make_model() -> TaskModel:
             tasks = [item.task for item in setup.data]
             model = TaskModel.for_tasks(setup.config, tasks, dtype=settings.precision)
-            Frozen.parse(settings.freeze, setup.config).apply(model)
+            for layer in Frozen.parse(settings.freeze, setup.config).layers(model.encoder):
+                layer.trainable = False
             return model
 
         self.session = Session(

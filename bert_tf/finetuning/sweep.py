@@ -17,6 +17,7 @@ from bert_tf.finetuning.freezing import Frozen
 from bert_tf.finetuning.preparation import PreparedRun
 from bert_tf.finetuning.run import Run, RunResult, Setup
 from bert_tf.finetuning.settings import FineTuningSettings
+from bert_tf.models import encoders
 from bert_tf.training import checkpoints, distribution, hardware, lost_workers, progress, run_folder
 from bert_tf.training.loop import TrainingDivergedError
 from bert_tf.weights import own
@@ -101,9 +102,9 @@ def train(
         )
         found = preparation.identity(prepared, settings)
         distribution.check_same(strategy, [found, settings.pace()], run_folder.DIFFERENT_COMMANDS)
-        frozen = Frozen.parse(settings.freeze, prepared.config).whole
-        if not (done or frozen):  # a frozen encoder needs no more than its weights
-            _check_memory(setup)
+        frozen = Frozen.parse(settings.freeze, prepared.config)
+        if not (done or frozen.whole):  # a frozen encoder needs no more than its weights
+            _check_memory(setup, frozen)
         with run_folder.open_run(output, found, write=chief and not done) as finished:
             report = finished
             if report is None:
@@ -114,18 +115,20 @@ def train(
             return report
 
 
-def _check_memory(setup: Setup) -> None:
+def _check_memory(setup: Setup, frozen: Frozen) -> None:
     """Raises InputError where a training step does not fit into memory."""
     settings, strategy = setup.settings, setup.strategy
     parts = settings.accumulation * distribution.worker_count(strategy)
     longest = max(item.longest for item in setup.data)
     orders = 1 + any(item.task.head.both_orders for item in setup.data)
+    layers = frozen.layers(encoders.unallocated(setup.config))
     hardware.check_memory(
         setup.config,
         orders * settings.batch_size // parts,
         longest,
         strategy,
         settings.rematerialize,
+        frozen=sum(layer.parameters for layer in layers),
     )
 
 

@@ -14,6 +14,7 @@ _SIZE, _PRODUCTS = 2048, 1
 _SIZE_ON_ACCELERATORS, _PRODUCTS_ON_ACCELERATORS = 8192, 8
 _REPEATS = 5
 _BYTES_PER_WEIGHT = 16  # itself, its gradient and two moments, float32
+_BYTES_PER_FROZEN = 4
 # Multiples of hidden_size that each block keeps for the backward pass, for each token: the inputs
 # of its four products; with rematerialization, the input of the block.
 _KEPT_WIDTHS = 4
@@ -70,6 +71,7 @@ def check_memory(
     length: int,
     strategy: tf.distribute.Strategy,
     rematerialize: bool = False,
+    frozen: int = 0,
 ) -> None:
     """Checks that training fits into this machine's memory; only known for CPUs.
 
@@ -79,6 +81,7 @@ def check_memory(
       length: tokens of a sequence.
       strategy: the devices.
       rematerialize: whether layers are recomputed in the backward pass.
+      frozen: number of weights that are not trained.
 
     Raises:
       InputError: it does not fit.
@@ -86,7 +89,9 @@ def check_memory(
     if not all("CPU" in device for device in strategy.extended.worker_devices):
         return
     parameters = encoders.unallocated(config).parameters
-    machine.check_memory(_BYTES_PER_WEIGHT * parameters, f"training {parameters:,} parameters")
+    needed = _BYTES_PER_WEIGHT * (parameters - frozen) + _BYTES_PER_FROZEN * frozen
+    beside = f" beside {frozen:,} frozen ones" if frozen else ""
+    machine.check_memory(needed, f"training {parameters - frozen:,} parameters{beside}")
     kept = _REMATERIALIZED_WIDTHS if rematerialize else _KEPT_WIDTHS
     widths = kept * config.num_hidden_layers * config.hidden_size
     machine.check_memory(

@@ -226,6 +226,18 @@ def test_what_freeze_names(text, embeddings, blocks, whole):
     assert Frozen.parse(text, config) == Frozen(embeddings, frozenset(blocks), whole)
 
 
+def test_weights_that_are_frozen_need_no_moments(monkeypatch):
+    asked = []
+    monkeypatch.setattr(machine, "check_memory", lambda size, what: asked.append((size, what)))
+    encoder = encoders.unallocated(CONFIG)
+    frozen = sum(x.parameters for x in Frozen.parse("embeddings,0", CONFIG).layers(encoder))
+    assert frozen == encoder.embeddings.parameters + encoder.blocks[0].parameters
+    hardware.check_memory(CONFIG, 1, 1, tf.distribute.get_strategy(), frozen=frozen)
+    trained = encoder.parameters - frozen
+    what = f"training {trained:,} parameters beside {frozen:,} frozen ones"
+    assert asked[0] == (16 * trained + 4 * frozen, what)
+
+
 @pytest.mark.parametrize(
     "text,message",
     [
