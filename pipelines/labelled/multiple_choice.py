@@ -199,16 +199,24 @@ def _single_questions(rows: Iterable[TableRow]) -> Iterator[TableRow]:
     """Yields a row for each question where a row has several, as in DREAM and RACE."""
     for row in rows:
         values = dict(row.values)
-        questions: Any = values.get("2")
-        if isinstance(questions, list) and questions and isinstance(questions[0], dict):  # DREAM
-            each = [{"dialogue": values["1"], **question} for question in questions]
-        elif all(isinstance(values.get(name), list) for name in _RACE.values()):
+        questions: Any = values.get("2") if "1" in values else None
+        if (
+            isinstance(questions, list)
+            and questions
+            and all(isinstance(x, dict) for x in questions)
+        ):
+            each = [{"dialogue": values["1"], **question} for question in questions]  # DREAM
+        elif all(isinstance(values.get(_RACE[name]), list) for name in ("question", "options")):
             values.pop("id", None)
-            columns = [values.pop(name) for name in _RACE.values()]
-            each = [
-                {**values, **dict(zip(_RACE, cells, strict=True))}
-                for cells in zip(*columns, strict=True)
-            ]
+            lists = {ours: values.pop(name) for ours, name in _RACE.items() if name in values}
+            if not all(
+                isinstance(x, list) and len(x) == len(lists["options"]) for x in lists.values()
+            ):
+                raise InputError(
+                    f"{row.place}: {', '.join(_RACE.values())} must be lists of one length."
+                )
+            cells = zip(*lists.values(), strict=True)
+            each = [{**values, **dict(zip(lists, cell, strict=True))} for cell in cells]
         else:
             yield row
             continue

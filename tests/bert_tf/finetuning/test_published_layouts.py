@@ -8,7 +8,8 @@ import pytest
 from bert_tf.finetuning import task_data
 from bert_tf.finetuning.settings import FineTuningSettings, TaskRequest
 from pipelines.common.errors import InputError
-from pipelines.labelled import labels
+from pipelines.labelled import labels, multiple_choice
+from pipelines.labelled.source import Source
 from tests.pipelines.labelled.labelled_files import write
 
 WORDS = itertools.cycle("the film is a good story with music and light".split())
@@ -300,3 +301,15 @@ def test_labels_of_one_name_are_one_class(tmp_path):
     path = write_rows(tmp_path / "train.jsonl", rows)
     found = read("classification", path, ["1=bad", "2=bad", "3=good"])
     assert found.task.labels == ("bad", "good")
+
+
+def test_several_questions_of_a_row_have_options_each(tmp_path):
+    uneven = [SEVERAL | {"answers": ["A"]}]
+    with pytest.raises(
+        InputError, match="item 1: questions, options, answers must be lists of one"
+    ):
+        read("choice", write(tmp_path / "train.json", json.dumps(uneven)))
+    asked = [{name: value for name, value in SEVERAL.items() if name != "answers"}]
+    path = write(tmp_path / "test.json", json.dumps(asked))
+    found = list(multiple_choice.read_choices(Source(str(path)), labelled=False))
+    assert [(e.stem, e.choices) for e in found] == [(RACE["question"], tuple(CHOICES))] * 2
