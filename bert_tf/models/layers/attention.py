@@ -359,6 +359,8 @@ class CrossAttention(Attention):
 
     def _split(self, x: tf.Tensor, batch: tf.Tensor) -> tf.Tensor:
         """[batch * length, hidden_size] as [batch, num_heads, length, head size]."""
-        heads = self.config.num_attention_heads
-        x = tf.reshape(x, tf.stack([batch, -1, heads, self.config.hidden_size // heads]))
+        heads, width = self.config.num_attention_heads, self.config.hidden_size
+        if heads == 1:  # tf2onnx would join the two operations below to a wrong one
+            return tf.reshape(x, tf.stack([batch, 1, -1, width]))
+        x = tf.reshape(x, tf.stack([batch, -1, heads, width // heads]))
         return tf.transpose(x, [0, 2, 1, 3])

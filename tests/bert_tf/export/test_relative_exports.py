@@ -3,10 +3,13 @@
 import dataclasses
 
 import numpy as np
+import onnxruntime
 import pytest
+import tensorflow as tf
 
 from bert_tf import BertConfig, tasks, weights
-from bert_tf.export import portable, saved_model, sources
+from bert_tf.export import conversion, portable, saved_model, sources
+from bert_tf.export.module import Assembly, trace_portable
 from bert_tf.inspection import model_page
 from bert_tf.inspection.settings import InspectionSettings
 from bert_tf.serving.plan import EngineName, ExecutionPlan
@@ -73,6 +76,28 @@ def test_every_engine_gives_the_same(export, engine, engine_cache):
         )
         np.testing.assert_allclose(found, wanted, atol=1e-4)
     predictor.close()
+
+
+def test_a_decoder_with_one_head(vocab_path, tmp_path):
+    """It is what tf2onnx joined to a wrong operation."""
+    vocabulary = WordPieceVocabulary.load(vocab_path)
+    config = BertConfig.named("bart-debug", vocab_size=len(vocabulary))
+    assert config.num_attention_heads == 1
+    bundle = random_bundle(config, vocabulary, [], deviation=0.3, without=("next_sentence",))
+    weights.write(bundle, f"{tmp_path}/model", formats.Format.BERT_TF)
+    (model,) = Assembly(
+        sources.find([f"pretrained={tmp_path}/model"]), "float32", portable=True
+    ).models
+    (signature,) = (each for each in model.signatures if each.name == "embed_ids")
+    function = trace_portable(signature)
+    session = onnxruntime.InferenceSession(conversion.to_onnx(function))
+    ids = np.random.default_rng(0).integers(5, len(vocabulary), (4, 24), np.int32)
+    inputs = dict(zip(MODEL_INPUTS, (ids, np.ones_like(ids), np.zeros_like(ids)), strict=True))
+    wanted = function(**{name: tf.constant(value) for name, value in inputs.items()})
+    given = {each.name: inputs[each.name] for each in session.get_inputs()}
+    for output in session.get_outputs():
+        (found,) = session.run([output.name], given)
+        np.testing.assert_allclose(found, wanted[output.name], atol=1e-5)
 
 
 def test_it_is_inspected(model):
