@@ -51,11 +51,18 @@ class ScoreCheck:
                 f"--precision={self.precision}: needs a task with scores; a pre-trained model has "
                 "none."
             )
-        writers = [task.name for task in self._tasks if task.generation]
-        if writers and self.precision is Precision.INT8:
+        portable = all(each.bundle.config.portable for each in self.sources)
+        alone = [task.name for task in self._tasks if task.generation or not portable]
+        if alone and self.precision is Precision.INT8:
             raise InputError(
-                f"--precision=int8: {', '.join(writers)} is computed in TensorFlow, which has no "
+                f"--precision=int8: {', '.join(alone)} is computed in TensorFlow, which has no "
                 "int8; leave it out."
+            )
+        if len(names) < len(self.sources):
+            logging.warning(
+                "--precision=%s: a pre-trained model has no scores, so what it answers in this "
+                "precision is not checked.",
+                self.precision,
             )
         missing = [name for name in names if name not in self.dev]
         if missing:
@@ -83,7 +90,9 @@ class ScoreCheck:
         installed = engines.installed()
         wanted = installed if self.engines is None else self.engines
         reduced = selection.PREFERRED[self.precision]
-        return [name for name in reduced if name in installed and name in wanted]
+        found = [name for name in reduced if name in installed and name in wanted]
+        portable = all(each.bundle.config.portable for each in self.sources)
+        return found if portable else [x for x in found if x is EngineName.TENSORFLOW]
 
     @functools.cached_property
     def _examples(self) -> dict[str, Sequence[Any]]:

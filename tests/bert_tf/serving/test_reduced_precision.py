@@ -45,6 +45,16 @@ def _export(found, folder, precision, dev, max_loss=1.0):
     return saved_model.export(found, f"{folder}/bert", dtype=stored, check=check)
 
 
+def test_a_model_of_loops_is_scored_in_tensorflow_alone(mood, dev, tmp_path, monkeypatch):
+    """Such as ELMo, which other engines cannot read."""
+    monkeypatch.setattr(type(mood[0].bundle.config), "portable", False)
+    with pytest.raises(InputError, match="mood is computed in TensorFlow, which has no int8"):
+        ScoreCheck(mood, Precision.INT8, {"mood": dev}, 1.0)
+    path = _export(mood, tmp_path, Precision.BFLOAT16, dev)
+    reduced = saved_model.read_manifest(path)["reduced"]
+    assert [each["engine"] for each in reduced] == ["tensorflow"]
+
+
 def test_int8(mood, dev, tmp_path, predictor, engine_cache):
     path = _export(mood, tmp_path, Precision.INT8, dev)
     reduced = saved_model.read_manifest(path)["reduced"]
