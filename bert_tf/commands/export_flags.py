@@ -34,13 +34,14 @@ class ExportFlags(Settings):
     max_loss: Annotated[float, Range(minimum=0)] = 0.005
 
     def sources(self, precision: Precision) -> "list[ModelSource]":
-        """The models; raises InputError if one does not exist, or --dev has no effect."""
+        """The models; raises InputError if one does not exist, or a flag has no effect."""
         from bert_tf.export import sources
         from pipelines.common import path_lists
 
-        if self.dev and precision is Precision.FLOAT32:
+        given = [x for x in ("dev", "max_loss") if getattr(self, x) != getattr(ExportFlags, x)]
+        if given and precision is Precision.FLOAT32:
             raise InputError(
-                "--dev: is for a lower --precision, which is scored on it; leave it out."
+                f"--{given[0]}: is for a lower --precision, which is scored; leave it out."
             )
         return sources.find(path_lists.entries(self.tasks))
 

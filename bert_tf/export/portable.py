@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
+from absl import logging
 
 from bert_tf.export import conversion, saved_model
 from bert_tf.export.module import Assembly, ExportedModel, trace_portable
@@ -134,6 +135,13 @@ def export(
         for signature in (signature for model in models for signature in model.signatures):
             if targets and signature.inputs.keys() == set(MODEL_INPUTS):
                 report |= _write(signature, _inputs(sources, signature), partial, targets, kept)
+            elif targets and signature.name.endswith("_ids"):
+                logging.warning(
+                    "%s is left out: it takes more than token ids; the folders of --format=%s have "
+                    "masked LMs.",
+                    signature.name,
+                    HUGGING_FACE,
+                )
         if HUGGING_FACE in formats:
             for model in models:
                 report |= _write_hub_folder(model, partial, kept)

@@ -123,6 +123,8 @@ class ScoreCheck:
                     full=full[task.name],
                 )
                 for task in self._tasks
+                # Writers are computed in TensorFlow, whichever engine computes the rest.
+                if engine is EngineName.TENSORFLOW or not task.generation
             ]
             losses = [_loss(each) for each in found if each["full"] - each["score"] > self.max_loss]
             kept += [] if losses else found

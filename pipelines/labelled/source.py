@@ -15,7 +15,7 @@ from pipelines.common.errors import InputError
 from pipelines.common.texts import UTF8, listed, shorten
 from pipelines.labelled.columns import ALIASES, CHOICE, HEADERS, INDICATORS, ROLES, USUAL
 from pipelines.labelled.table_rows import TableRow
-from pipelines.labelled.text_lines import check_encoding
+from pipelines.labelled.text_lines import check_encoding, ending
 
 _TEXTS = ("text_a", "text_b")
 _TRUTHS = {"label", "labels", "tags", "entities", "answer", "answer_start", "target"}
@@ -112,6 +112,8 @@ class Source:
         asked = self._asked
         if asked and all(re.fullmatch(r"[0-9+]+", name) for name in asked):
             reason: str | None = "columns are named by number"
+        elif not asked and len(first) == 1 and ending(self.path) == ".txt":
+            reason = "a .txt of one column has a text in each line"
         else:
             reason = _why_data(first, rest)
         if reason:

@@ -2,6 +2,7 @@
 
 import hashlib
 import itertools
+import os
 from collections.abc import Iterator, Sequence
 
 from pipelines.common import files
@@ -52,7 +53,9 @@ def read_rows(
         if source.part in (None, table_rows.split_of(row)):
             yield row
     if empty:
-        raise InputError(f"{source.path}: has no rows.")
+        is_pipe = os.path.exists(source.path) and not os.path.isfile(source.path)
+        why = " It is read several times, so write what a pipe gives to a file." if is_pipe else ""
+        raise InputError(f"{source.path}: has no rows.{why}")
 
 
 def _rows(

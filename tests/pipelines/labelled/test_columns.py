@@ -85,6 +85,19 @@ def test_the_user_has_the_last_word_on_a_header(tmp_path):
     assert len(list(tables.read_rows(Source(path, header=None)))) == 2
 
 
+def test_a_txt_has_a_text_in_each_line(tmp_path):
+    lines = ["The film is good", "A bad story"]
+    for count in (1, 2):
+        path = write(tmp_path / f"{count}.txt", "\n".join(lines[:count]) + "\n")
+        found = [row.texts("1") for row in tables.read_rows(Source(str(path)))]
+        assert found == [(line,) for line in lines[:count]]
+    path = write(tmp_path / "named.txt", "Text\nGood\n")
+    assert [row.values for row in tables.read_rows(Source(str(path)))] == [{"Text": "Good"}]
+    path = write(tmp_path / "chosen.txt", "news\nGood\n")
+    chosen = Source(str(path), {"text": "news"})
+    assert [row.values for row in tables.read_rows(chosen)] == [{"news": "Good"}]
+
+
 def test_a_file_of_texts_needs_no_header(tmp_path):
     path = write(tmp_path / "texts.txt", "It rained.\nIt snowed.\nIt rained.\n")
     source = Source(path)
