@@ -73,10 +73,10 @@ def _fold(examples: list[Any], classes: list[set[str]], number: int, folds: int)
     with warnings.catch_warnings():  # of classes with fewer examples than folds
         warnings.simplefilter("ignore", UserWarning)
         parts = list(splitter.split(examples, names, [ids[group] for group in groups]))
-    found = []
+    found, total = [], Counter(itertools.chain(*classes))
     for _, held_out in parts:
-        rest = {x for n in set(range(len(examples))) - {*held_out.tolist()} for x in classes[n]}
-        lacking = {groups[n] for n in held_out if not classes[n] <= rest}
+        own = Counter(itertools.chain(*(classes[n] for n in held_out)))
+        lacking = {groups[n] for n in held_out if any(own[x] == total[x] for x in classes[n])}
         found.append({n for n in held_out.tolist() if groups[n] not in lacking})
     if empty := [index + 1 for index, fold in enumerate(found) if not fold]:
         raise InputError(
