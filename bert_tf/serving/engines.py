@@ -153,7 +153,8 @@ class Engine(abc.ABC):
           The difference on random sequences, relative to the largest result, at least 1.
 
         Raises:
-          InputError: a result is NaN or infinite, or differs in float32 by more than rounding.
+          InputError: the engine fails, or a result is NaN or infinite, or differs in float32 by
+            more than rounding.
         """
 
         def measure() -> float:
@@ -164,7 +165,13 @@ class Engine(abc.ABC):
                 shape = (count, min(tokens, config.max_seq_length))
                 ids = rng.integers(0, config.vocab_size, shape, np.int32)
                 batch = Batch(ids, np.ones_like(ids), np.zeros_like(ids))
-                for found, exact in zip(compute(batch), reference(batch), strict=True):
+                try:
+                    results = compute(batch)
+                except Exception as error:  # each runtime has errors of its own
+                    raise InputError(
+                        f"{self.name} does not run this model; use --engine=tensorflow ({error})."
+                    ) from error
+                for found, exact in zip(results, reference(batch), strict=True):
                     if np.issubdtype(exact.dtype, np.floating):
                         difference = float(np.abs(found - exact).max())
                         worst = max(worst, difference / max(1.0, float(np.abs(exact).max())))

@@ -140,6 +140,7 @@ class _Noted:
     [
         (1.0, "onnxruntime differs from TensorFlow by .* here, which rounding does not explain"),
         (np.nan, "onnxruntime computes NaN or infinity here"),
+        ("a", "onnxruntime does not run this model; use --engine=tensorflow"),
     ],
 )
 def test_an_engine_that_computes_something_else_is_refused(
