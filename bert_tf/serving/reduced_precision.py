@@ -51,8 +51,8 @@ class ScoreCheck:
                 f"--precision={self.precision}: needs a task with scores; a pre-trained model has "
                 "none."
             )
-        portable = all(each.bundle.config.portable for each in self.sources)
-        alone = [task.name for task in self._tasks if task.generation or not portable]
+        others = [task.name for task in self._tasks_of(EngineName.ONNXRUNTIME)]
+        alone = [name for name in names if name not in others]
         if alone and self.precision is Precision.INT8:
             raise InputError(
                 f"--precision=int8: {', '.join(alone)} is computed in TensorFlow, which has no "
@@ -84,15 +84,25 @@ class ScoreCheck:
     def _tasks(self) -> list[Task]:
         return [each.task for each in self.sources if each.task and not each.pretrained]
 
+    def _tasks_of(self, engine: EngineName) -> list[Task]:
+        """The tasks that an engine computes itself.
+
+        TensorFlow computes those that write texts, and exports with a family whose loops other
+        engines do not read.
+        """
+        if engine is EngineName.TENSORFLOW:
+            return self._tasks
+        portable = all(each.bundle.config.portable for each in self.sources)
+        return [task for task in self._tasks if portable and not task.generation]
+
     @property
     def _engines(self) -> list[EngineName]:
-        """The installed engines with this precision."""
+        """The installed engines with this precision that compute a task."""
         installed = engines.installed()
         wanted = installed if self.engines is None else self.engines
         reduced = selection.PREFERRED[self.precision]
-        found = [name for name in reduced if name in installed and name in wanted]
-        portable = all(each.bundle.config.portable for each in self.sources)
-        return found if portable else [x for x in found if x is EngineName.TENSORFLOW]
+        chosen = [name for name in reduced if name in installed and name in wanted]
+        return [name for name in chosen if self._tasks_of(name)]
 
     @functools.cached_property
     def _examples(self) -> dict[str, Sequence[Any]]:
@@ -122,9 +132,7 @@ class ScoreCheck:
                     score=scores[task.name],
                     full=full[task.name],
                 )
-                for task in self._tasks
-                # Writers are computed in TensorFlow, whichever engine computes the rest.
-                if engine is EngineName.TENSORFLOW or not task.generation
+                for task in self._tasks_of(engine)
             ]
             losses = [_loss(each) for each in found if each["full"] - each["score"] > self.max_loss]
             kept += [] if losses else found
@@ -149,12 +157,12 @@ class ScoreCheck:
             return self._scores(f"{folder}/full", plan)
 
     def _scores(self, path: str, plan: ExecutionPlan) -> dict[str, float]:
-        """The main metric of each task."""
+        """The main metric of each task that the engine of a plan computes."""
         with tempfile.TemporaryDirectory() as cache:
             predictor = Predictor(path, plan=plan, cache=cache)
             found = {}
             with contextlib.closing(predictor):
-                for task in self._tasks:
+                for task in self._tasks_of(plan.engine):
                     examples = self._examples[task.name]
                     predictions = predictor.predict(task, examples, file_prediction.progress)
                     found[task.name] = task.metrics(examples, predictions)[task.main_metric]
