@@ -6,6 +6,7 @@ import gzip
 import io
 import lzma
 import os
+import re
 import zlib
 from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO, cast
@@ -14,7 +15,14 @@ from pipelines.common import files, machine, optional
 from pipelines.common.errors import InputError
 
 _STANDARD: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
-_BEGINNINGS = {b"\x1f\x8b": ".gz", b"BZh": ".bz2", b"\xfd7zXZ": ".xz", b"\x28\xb5\x2f\xfd": ".zst"}
+# How files begin that have these endings.
+_BEGINNINGS = {
+    ".gz": rb"\x1f\x8b\x08",
+    ".bz2": rb"BZh[1-9]1AY&SY",
+    ".xz": rb"\xfd7zXZ\x00",
+    ".zst": rb"\x28\xb5\x2f\xfd",
+}
+_LONGEST_BEGINNING = 10  # bytes
 _ARCHIVES = (".zip", ".7z", ".rar", ".tar", ".tgz", ".tbz2", ".txz", ".tzst")
 ENDINGS = (*_STANDARD, ".zst")
 _BLOCK = 1 << 20
@@ -26,11 +34,6 @@ _MIN_LIMIT = 1 << 20  # bytes that any file may unpack to
 def is_compressed(path: str) -> bool:
     """Whether a file is compressed, by its name."""
     return path.lower().endswith(ENDINGS)
-
-
-def ending_of(data: bytes) -> str | None:
-    """The ending that the name of a file should have, if the file begins as a compressed one."""
-    return next((_BEGINNINGS[each] for each in _BEGINNINGS if data.startswith(each)), None)
 
 
 def name_unpacked(path: str) -> str:
@@ -48,14 +51,25 @@ def open_unpacked(path: str) -> Iterator[BinaryIO]:
     """Opens a plain or compressed file for reading its bytes.
 
     Raises:
-      InputError: The file is missing or is an archive of several, its compressed data is damaged or
-        exceeds an `UnpackedSize`, or zstd needs a package that is not installed.
+      InputError: The file is missing, is an archive of several, or is compressed and its name does
+        not say so; its compressed data is damaged or exceeds an `UnpackedSize`; or zstd needs a
+        package that is not installed.
     """
     if name_unpacked(path.lower()).endswith(_ARCHIVES):
         raise InputError(f"{path}: is an archive; unpack it, and name its files.")
     with files.open_binary(path) as file:
         if not is_compressed(path):
-            yield file
+            plain = (
+                file if isinstance(file, io.BufferedReader) else io.BufferedReader(cast(Any, file))
+            )
+            begin = plain.peek(_LONGEST_BEGINNING)
+            for ending, pattern in _BEGINNINGS.items():
+                if re.match(pattern, begin):
+                    raise InputError(
+                        f"{path}: the file is compressed, which its name does not say; rename it "
+                        f"to *{ending}."
+                    )
+            yield plain
             return
         try:
             with _unpacked(path, file) as unpacked:

@@ -70,8 +70,6 @@ def _is_json_object(line: str) -> bool:
 
 def remedy_of(data: bytes) -> str:
     """What to do about bytes that are not UTF-8: among letters that are, they are damaged."""
-    if ending := compressed.ending_of(data):
-        return f"the file is compressed, which its name does not say: rename it to *{ending}"
     text = data.decode("utf-8", "replace")
     bad = text.count("\ufffd")
     good = len(text) - bad - sum(map(text.count, map(chr, range(128))))

@@ -358,12 +358,10 @@ class _Lines:
         if b"\0" in data:
             if not replace:
                 at = data.index(b"\0")
-                remedy = "convert it, or drop NUL bytes with --utf8_errors=replace"
-                if compressed.ending_of(data):
-                    remedy = detection.remedy_of(data)
                 raise InputError(
                     f"{self._place_of(data, position, at)}: a NUL byte; the file is not plain "
-                    f"UTF-8 text (UTF-16, or binary?); {remedy}."
+                    "UTF-8 text (UTF-16, or binary?). Convert it, or drop NUL bytes with "
+                    "--utf8_errors=replace."
                 )
             data = data.replace(b"\0", b"")
         if len(data) > MAX_LINE_BYTES and max(map(len, data.split(b"\n"))) > MAX_LINE_BYTES:

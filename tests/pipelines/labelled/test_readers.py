@@ -16,6 +16,14 @@ from pipelines.labelled.source import Source
 from tests.pipelines.labelled.labelled_files import read_rows, write
 
 
+@pytest.mark.parametrize("module", [gzip, bz2, lzma], ids=lambda module: module.__name__)
+def test_a_compressed_file_whose_name_does_not_say_so_is_told(tmp_path, module):
+    path = tmp_path / "train.tsv"
+    path.write_bytes(module.compress(b"text\tlabel\na\tb\n"))
+    with pytest.raises(InputError, match="train.tsv: the file is compressed, .*; rename it to"):
+        list(user_files.read_texts(Source(str(path)), None, labelled=True))
+
+
 def test_tables_of_three_formats_say_the_same(tmp_path):
     rows = [{"text": 'say "a, b"', "label": "x"}, {"text": "c", "label": "y"}]
     tsv = write(tmp_path / "a.tsv", '\ufefftext\tlabel\r\nsay "a, b"\tx\r\nc\ty\r\n')
