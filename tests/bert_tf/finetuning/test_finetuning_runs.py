@@ -90,7 +90,7 @@ def short_run(tmp_path_factory, init):
         (run.Scores, "add", 1),
         (run.Scores, "add", 2),
         (run.Run, "_remove_checkpoints", 1),
-        (sweep, "_remove_kept", 1),
+        (sweep, "_end", 1),
     ],
 )
 def test_wherever_a_run_is_killed_it_ends_the_same(
