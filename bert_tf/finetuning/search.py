@@ -72,6 +72,7 @@ def search(settings: FineTuningSettings, output: str, cache: str, minutes: float
                     _try(study, prepared, output)
                 report = _keep_best(study, output) | {"stamp": stamp}
                 run_folder.write_report(output, report)
+    run_folder.warn_of_late(output, settings.too_late(report))
     files.remove_tree(f"{output}/{_TRIALS}")
     logging.info("To search for longer, name another --output.")
     return report

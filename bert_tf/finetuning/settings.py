@@ -172,6 +172,11 @@ class FineTuningSettings(TrainingSettings):
         sizes = self.bilstm_layers, self.bilstm_width
         return HeadConfig(self.head_layers, *sizes, crf=self.crf)
 
+    def too_late(self, report: dict[str, Any]) -> list[str]:
+        """As for all runs; those of other weights than the best are gone, too."""
+        gone = self.keep_runs and not report["settings"]["keep_runs"]
+        return [*super().too_late(report), *["keep_runs"] * gone]
+
     def check(self) -> None:
         """Raises InputError for invalid values."""
         super().check()

@@ -10,8 +10,6 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from absl import logging
-
 from bert_tf.finetuning import preparation, task_report
 from bert_tf.finetuning.freezing import Frozen
 from bert_tf.finetuning.preparation import PreparedRun
@@ -165,14 +163,7 @@ def _end(report: dict[str, Any], settings: FineTuningSettings, output: str) -> N
 
     Those of the best run are in the output folder. Says which settings came too late.
     """
-    for name in ("keep_runs", "data_source", "data_license"):
-        value = getattr(settings, name)
-        if value and value != report["settings"][name]:
-            logging.warning(
-                "%s: --%s comes too late for a complete run; give it with another --output.",
-                output,
-                name,
-            )
+    run_folder.warn_of_late(output, settings.too_late(report))
     if not report["settings"]["keep_runs"]:
         for run in files.matching(f"{output}/runs", "*"):
             files.remove_tree(f"{run}/kept")

@@ -100,6 +100,7 @@ def pretrain(settings: PretrainingSettings, output: str, options: RunOptions) ->
         chief = distribution.is_chief(strategy) and not done
         with run_folder.open_run(output, identity, write=chief) as finished, _damage_named(data):
             if finished is not None:
+                run_folder.warn_of_late(output, settings.too_late(finished))
                 return finished
             run = _Run(settings, output, options, data, config, strategy, watchdog)
             result = run.finish(run.train(), start_time)

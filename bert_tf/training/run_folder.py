@@ -1,7 +1,7 @@
 """The folder of a run: its identity, whether it is finished, and its report."""
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, TypedDict
 
 import tensorflow as tf
@@ -112,6 +112,16 @@ def unchanged(output: str, stamp: str) -> dict[str, Any] | None:
         return None
     logging.info("%s is complete; nothing to do.", output)
     return report
+
+
+def warn_of_late(output: str, flags: Iterable[str]) -> None:
+    """Says which flags a finished run does not follow."""
+    for flag in flags:
+        logging.warning(
+            "%s: --%s comes too late for a complete run; give it with another --output.",
+            output,
+            flag,
+        )
 
 
 def settled_precision(choice: str, output: str, strategy: tf.distribute.Strategy) -> str:

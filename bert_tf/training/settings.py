@@ -101,6 +101,11 @@ class TrainingSettings(Settings):
         known = {"source": self.data_source, "license": self.data_license, "examples": examples}
         return {name: value for name, value in known.items() if value}
 
+    def too_late(self, report: dict[str, Any]) -> list[str]:
+        """The flags that were given, and that a finished run with this report does not follow."""
+        described = self.describe_data({})
+        return [f"data_{k}" for k, value in described.items() if value != report["data"].get(k)]
+
     def pace(self) -> list[object]:
         """Values that all workers of a run must share besides its identity, as JSON values."""
         return [self.compilation, self.steps_per_execution, self.rematerialize]

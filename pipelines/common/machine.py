@@ -1,5 +1,7 @@
 """The processor and the memory of this machine, or of the container that this process runs in."""
 
+import contextlib
+import ctypes
 import math
 import os
 import platform
@@ -8,6 +10,9 @@ from pipelines.common.errors import InputError
 
 _CPU_LIMIT = "/sys/fs/cgroup/cpu.max"  # a quota and its period, in microseconds
 _MEMORY_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+
+# Options of glibc's `mallopt`, of malloc.h.
+_M_TRIM_THRESHOLD, _M_MMAP_MAX = -1, -4
 
 _OOM_KILLS = ("/sys/fs/cgroup/memory.events", "/proc/vmstat")
 _PROCESSOR = ("model name", "flags", "CPU part", "Features")  # lines of /proc/cpuinfo
@@ -47,6 +52,20 @@ def memory() -> int:
                 text = file.read().strip()
             found += [int(text)] if text.isdecimal() else []
     return min(found)
+
+
+def keep_freed_memory() -> None:
+    """Lets this process keep the memory that it frees, for what it allocates next.
+
+    By default, glibc asks the kernel for each large block and gives it back. A training step
+    allocates the same blocks as the one before, so the kernel clears all their pages at each step.
+    On a virtual machine without large pages that was a fifth of a step of two layers. Peak memory
+    grew by up to 4 %. Other C libraries have no such option; with them nothing is done.
+    """
+    with contextlib.suppress(AttributeError):
+        options = ctypes.CDLL(None).mallopt
+        options(_M_MMAP_MAX, 0)
+        options(_M_TRIM_THRESHOLD, -1)  # never
 
 
 def oom_kills() -> int:

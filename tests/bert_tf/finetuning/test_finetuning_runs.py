@@ -29,7 +29,7 @@ from tests.bert_tf.labelled_data import CONFIG, command, make_texts, settings_of
 pytestmark = pytest.mark.more
 
 
-def test_early_stopping_balance_and_layer_decay(tmp_path, init):
+def test_early_stopping_balance_and_layer_decay(tmp_path, init, caplog):
     report, _ = tune(
         tmp_path, init, "classification", make_texts,
         epochs=30.0, patience=2, balanced=True, layer_decay=0.9, evaluations=2,
@@ -42,6 +42,9 @@ def test_early_stopping_balance_and_layer_decay(tmp_path, init):
     settings = settings_of(init, "classification", data, epochs=2.0, selection=Selection.LAST)
     last = sweep.finetune(settings, f"{tmp_path}/last", f"{tmp_path}/cache")
     assert last["grid"][0]["score"] == last["grid"][0]["evaluations"][-1]["score"]
+    late = dataclasses.replace(settings, keep_runs=True, data_source="a book")
+    assert sweep.finetune(late, f"{tmp_path}/last", f"{tmp_path}/cache") == last
+    assert all(f"--{flag} comes too late" in caplog.text for flag in ("keep_runs", "data_source"))
 
 
 def kept(output):

@@ -61,7 +61,7 @@ def _end_at(monkeypatch, evaluation, error):
     monkeypatch.setattr(search.sweep, "train", end)
 
 
-def test_the_best_trial_is_kept(tmp_path, settings, whole):
+def test_the_best_trial_is_kept(tmp_path, settings, whole, caplog):
     output, report = whole
     trials = report["search"]
     assert (trials[0]["learning_rate"], trials[0]["batch_size"]) == (2e-3, 16)
@@ -74,7 +74,9 @@ def test_the_best_trial_is_kept(tmp_path, settings, whole):
     assert not os.path.exists(f"{output}/trials")
     assert f"Best of {len(trials)} trials: learning rate" in task_report.summary(report)
     # The search is complete; other settings need another folder.
-    assert search.search(settings, output, f"{tmp_path}/cache", 1) == report
+    late = dataclasses.replace(settings, data_license="MIT")
+    assert search.search(late, output, f"{tmp_path}/cache", 1) == report
+    assert "--data_license comes too late" in caplog.text
     with pytest.raises(InputError, match="with other"):
         sweep.finetune(settings, output, f"{tmp_path}/cache")
     request = dataclasses.replace(settings.tasks[0], label_map=(("neg", "sad"), ("pos", "glad")))

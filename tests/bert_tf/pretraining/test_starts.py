@@ -221,8 +221,9 @@ def test_a_run_takes_the_minutes_it_is_given_and_is_otherwise_as_any(
     reports = [report_of(path) for path in folders.values()]
     assert {report["steps"] for report in reports} == {steps}
     assert len({report["weights_sha256"] for report in reports}) == 1
-    again = done(tfrecords, model_path, folders["timed"], *flags)
+    again = done(tfrecords, model_path, folders["timed"], *flags, "--data_source=a book")
     assert "is complete; nothing to do" in again.stderr
+    assert "--data_source comes too late" in again.stderr
     other = run(tfrecords, model_path, folders["timed"], *flags, "--minutes=0.2")
     assert "minutes (was 0.1, now 0.2)" in _error(other)
 
