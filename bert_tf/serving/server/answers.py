@@ -229,9 +229,9 @@ class Answerer:
         Raises:
           RefusalError: there is none, or the client does not have the token.
         """
-        if not admitted:
-            raise RefusalError(Fault.UNAUTHORIZED, "This server requires a bearer token.")
         try:
+            if not admitted:
+                raise RefusalError(Fault.UNAUTHORIZED, "This server requires a bearer token.")
             _take(self._places)
         except RefusalError as error:
             self._count(RunningRequest(0), error)

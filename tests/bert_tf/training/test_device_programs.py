@@ -7,31 +7,20 @@ step of a replica, compiled for the CPU, as `TPUStrategy.run` compiles it.
 import dataclasses
 import re
 
+import keras
 import pytest
 import tensorflow as tf
 from tensorflow.python.eager import context as tf_context
 
-from bert_tf.models.elmo_config import ElmoConfig
-from bert_tf.objectives.bidirectional_lm import BidirectionalLM
-from bert_tf.objectives.dynamic_masking import DynamicMasking
-from bert_tf.objectives.masked_lm import LeftToRight, MaskedLM, MaskedLMNextSentence
+from bert_tf.objectives.masked_lm import MaskedLMNextSentence
 from bert_tf.training.distribution import resolve_compilation
 from bert_tf.training.hardware import resolve_precision
 from bert_tf.training.optimizers import OptimizerName, make_optimizer
 from bert_tf.training.settings import Compilation
 from bert_tf.training.step import TrainingStep
 from tests.bert_tf.helpers import CONFIG, make_batch
+from tests.bert_tf.objectives.test_contract import CASES
 
-LENGTH = 10
-MASKING = DynamicMasking((0, 1, 2, 3), 3, CONFIG.vocab_size, {LENGTH: 3})
-MODELS = {
-    "masked LM and next sentence": lambda **kind: MaskedLMNextSentence(CONFIG, **kind),
-    "masks drawn on the device": lambda **kind: MaskedLM(CONFIG, MASKING, **kind),
-    "left to right": lambda **kind: LeftToRight(CONFIG, **kind),
-    "ELMo": lambda **kind: BidirectionalLM(
-        ElmoConfig.named("elmo-tiny", vocab_size=CONFIG.vocab_size), **kind
-    ),
-}
 # What a program has that waits for its host, or for another program.
 _HOST = re.compile(r"\b(infeed|outfeed|send|recv|send-done|recv-done)\(")
 _CALLS = re.compile(r'custom_call_target="([^"]*)"')
@@ -72,12 +61,19 @@ def check(graph, hlo):
 
 
 @pytest.mark.more
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize(
     "precision", [pytest.param("float32", marks=pytest.mark.slow), "mixed_bfloat16"]
 )
 def test_the_step_of_each_objective_is_one_program(name, precision):
-    check(*program(MODELS[name](dtype=precision), make_batch()))
+    usual = keras.config.dtype_policy()
+    keras.config.set_dtype_policy(precision)
+    try:
+        graph, hlo = program(CASES[name].make(), CASES[name].batch)
+    finally:
+        keras.config.set_dtype_policy(usual)
+    check(graph, hlo)
+    assert ("bf16[" in hlo) == (precision == "mixed_bfloat16")
 
 
 @pytest.mark.parametrize(

@@ -132,10 +132,11 @@ def test_vectors_are_compared_as_the_model_states(sentence_model, similarity, in
     wanted = vectors @ query
     if similarity == "cosine":
         wanted /= np.linalg.norm(vectors, axis=1) * np.linalg.norm(query)
-    assert [int(near.id) for near in found.found] == np.argsort(-wanted, kind="stable").tolist()
-    np.testing.assert_allclose(
-        [near.similarity for near in found.found], -np.sort(-wanted), rtol=1e-5
-    )
+    ids = [int(near.id) for near in found.found]
+    assert sorted(ids) == list(range(len(TEXTS)))
+    # Equal vectors, of the empty texts, are in the order that rounding gives them.
+    np.testing.assert_allclose(wanted[ids], -np.sort(-wanted), rtol=1e-5)
+    np.testing.assert_allclose([near.similarity for near in found.found], wanted[ids], rtol=1e-5)
     weights.write(weights.read(folder), f"{tmp_path}/back", Format.HUGGINGFACE)
     os.remove(f"{tmp_path}/back/tasks.json")
     assert make(f"{tmp_path}/back").settings.similarity == similarity

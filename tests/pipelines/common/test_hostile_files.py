@@ -21,7 +21,9 @@ from pipelines.corpus import reader
 from pipelines.labelled import tables
 from pipelines.labelled.source import Source
 
-_SECONDS = 5.0  # of the processor, several times what the slowest takes; they took a minute or more
+# Of the processor. The slowest took 7 s on a slow and busy machine; without the checks, a minute or
+# more on a fast one.
+_SECONDS = 30.0
 _TOO_LARGE = "its content is more than 200 times as large as the file"
 
 

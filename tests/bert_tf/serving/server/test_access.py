@@ -37,6 +37,8 @@ def test_without_the_token_nothing_is_read(stub):
         "Basic ?",
     ):
         assert server.get(attacks.PREDICT, attacks.SMALL, Authorization=other)[0] == 401
+    _, metrics = server.get("/metrics", None, Authorization="Bearer secret")
+    assert 'reason="unauthorized",signature="unknown"} 10.0' in metrics
 
 
 def test_the_page_is_secret_where_there_is_a_token(stub):
