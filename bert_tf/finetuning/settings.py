@@ -173,7 +173,7 @@ class FineTuningSettings(TrainingSettings):
         return HeadConfig(self.head_layers, *sizes, crf=self.crf)
 
     def too_late(self, report: dict[str, Any]) -> list[str]:
-        """As for all runs; those of other weights than the best are gone, too."""
+        """As for all runs; and keep_runs, where the weights of all but the best are gone."""
         gone = self.keep_runs and not report["settings"]["keep_runs"]
         return [*super().too_late(report), *["keep_runs"] * gone]
 
