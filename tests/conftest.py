@@ -4,6 +4,7 @@ import fcntl
 import functools
 import gc
 import os
+import pathlib
 import random
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
@@ -50,8 +51,9 @@ def pytest_collection_modifyitems(items):
     items.sort(key=lambda item: order.get(item.path.name, len(order)))
 
 
-def pytest_collection_finish():
-    """Lets the garbage collector pass over modules and tests, which all live to the end."""
+@pytest.fixture(scope="module", autouse=True)
+def short_collections():
+    """Lets the garbage collector pass over what earlier files have left, which is a million objects."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 100)
@@ -109,24 +111,33 @@ def learn_vocabulary(corpus: str, path: str, tokens: int) -> None:
 @pytest.fixture(scope="session")
 def corpus_path(tmp_path_factory) -> str:
     """A corpus of 300 documents."""
-    return write_documents(tmp_path_factory.mktemp("corpus") / "corpus.txt", make_documents(300))
+
+    def make(folder):
+        write_documents(pathlib.Path(folder, "corpus.txt"), make_documents(300))
+
+    return f"{made_once(tmp_path_factory, 'corpus', make)}/corpus.txt"
 
 
 @pytest.fixture(scope="session")
 def vocab_path(tmp_path_factory, corpus_path) -> str:
     """An uncased vocabulary of 160 tokens, some of them pieces."""
-    path = str(tmp_path_factory.mktemp("vocab") / "vocab.txt")
-    learn_vocabulary(corpus_path, path, 100)
-    return path
+
+    def make(folder):
+        learn_vocabulary(corpus_path, f"{folder}/vocab.txt", 100)
+
+    return f"{made_once(tmp_path_factory, 'vocab', make)}/vocab.txt"
 
 
 @pytest.fixture(scope="session")
 def tfrecords(tmp_path_factory, corpus_path, vocab_path) -> str:
     """Examples of length 32, some held out."""
-    output = str(tmp_path_factory.mktemp("tfrecords") / "pretraining")
     settings = ExampleSettings(
         max_seq_length=32, max_predictions_per_seq=5, dupe_factor=3, held_out_fraction=0.1
     )
-    request = example_writer.ExampleRequest(corpus_path, vocab_path, output, settings)
-    example_writer.write(request, LocalRunner(1))
-    return output
+
+    def make(folder):
+        output = f"{folder}/pretraining"
+        request = example_writer.ExampleRequest(corpus_path, vocab_path, output, settings)
+        example_writer.write(request, LocalRunner(1))
+
+    return f"{made_once(tmp_path_factory, 'tfrecords', make)}/pretraining"

@@ -22,7 +22,10 @@ from tests.tiny import tiny_config
 LABELS = ("B-X", "B-Y Z", "I-X", "I-Y Z", "O")
 
 
-@pytest.fixture(scope="module", params=[False, True], ids=["scheme", "crf"])
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param(False, id="scheme", marks=pytest.mark.more), pytest.param(True, id="crf")],
+)
 def bundle(request, vocab_path):
     """A tagger of random weights."""
     tokens = WordPieceVocabulary.load(vocab_path)

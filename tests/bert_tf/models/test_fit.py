@@ -17,7 +17,10 @@ def _learns(history):
     assert history["accuracy"][-1] > 0.85
 
 
-@pytest.mark.parametrize(("dtype", "jit_compile"), [("float32", False), ("mixed_bfloat16", True)])
+@pytest.mark.parametrize(
+    ("dtype", "jit_compile"),
+    [("float32", False), pytest.param("mixed_bfloat16", True, marks=pytest.mark.more)],
+)
 def test_a_functional_model_learns_pairs_of_texts(dtype, jit_compile):
     keras.utils.set_random_seed(1)
     model = pairs_of_texts.make_model(dtype)
@@ -48,6 +51,7 @@ def test_texts_may_be_tokenized_within_a_dataset():
     assert history["loss"][-1] < history["loss"][0]
 
 
+@pytest.mark.more
 def test_a_model_with_heads_learns():
     keras.utils.set_random_seed(1)
     model = TaskModel(pairs_of_texts.CONFIG, [HeadShape("good", 2)])

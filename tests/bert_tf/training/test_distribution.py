@@ -1,5 +1,6 @@
 """Strategies: the same curve on one device, on two, and on two and four workers."""
 
+import functools
 import json
 
 import pytest
@@ -29,25 +30,23 @@ RELATIVE = {"float32": 1e-5, "mixed_bfloat16": 2e-3}
 # Of workers, which share out the rows of a batch otherwise than devices do: with AMX, the losses of
 # the second and third step differ by 6e-5 and 2e-4, and that of the fourth by 6e-3.
 OF_WORKERS = {"float32": 1e-5, "mixed_bfloat16": 1e-2}
-KINDS = [
-    *(("adamw", "float32"), ("lamb", "float32"), ("muon", "float32")),
-    ("adamw", "mixed_bfloat16"),
-]
 
 
 @pytest.fixture(scope="module")
 def one_device(tfrecords):
-    """Losses on one device at the same global batch, by optimizer and precision."""
-    running = {
-        kind: _start(tfrecords, f"--optimizer={kind[0]}", f"--precision={kind[1]}")
-        for kind in KINDS
-    }
-    return {kind: _result(process)["losses"] for kind, process in running.items()}
+    """Gives the losses on one device at the same global batch for an optimizer and a precision."""
+
+    @functools.cache
+    def losses(optimizer, precision):
+        flags = (f"--optimizer={optimizer}", f"--precision={precision}")
+        return _result(_start(tfrecords, *flags))["losses"]
+
+    return losses
 
 
 def _check(result, replicas, one_device, optimizer, precision, relative=RELATIVE):
     """Checks that replicas have the curve of one device, and that it is one of learning."""
-    expected = one_device[optimizer, precision]
+    expected = one_device(optimizer, precision)
     assert result["replicas"] == replicas
     assert result["losses"] == pytest.approx(expected, rel=relative[precision])
     assert min(expected) < 0.9 * expected[0]
@@ -59,8 +58,8 @@ def _check(result, replicas, one_device, optimizer, precision, relative=RELATIVE
         pytest.param("adamw", "float32", ["--compilation=step"], marks=pytest.mark.slow),
         pytest.param("adamw", "float32", ["--compilation=off"], marks=pytest.mark.slow),
         ("adamw", "float32", ["--compilation=step", "--accumulation=2", "--steps_per_call=4"]),
-        ("lamb", "float32", ["--compilation=fused"]),
-        ("muon", "float32", ["--compilation=step"]),
+        pytest.param("lamb", "float32", ["--compilation=fused"], marks=pytest.mark.slow),
+        pytest.param("muon", "float32", ["--compilation=step"], marks=pytest.mark.slow),
         pytest.param("adamw", "mixed_bfloat16", ["--compilation=step"], marks=pytest.mark.slow),
     ],
     ids=str,
@@ -84,7 +83,7 @@ def _workers(count, tfrecords, *flags):
 @pytest.mark.parametrize(
     ("count", "precision", "how"),
     [
-        (2, "float32", ["--compilation=fused"]),
+        pytest.param(2, "float32", ["--compilation=fused"], marks=pytest.mark.slow),
         (2, "float32", ["--compilation=step", "--accumulation=2", "--steps_per_call=4"]),
         pytest.param(2, "mixed_bfloat16", ["--compilation=step"], marks=pytest.mark.slow),
         pytest.param(4, "float32", ["--compilation=step"], marks=pytest.mark.slow),
@@ -100,7 +99,8 @@ def test_workers_give_the_curve_of_one_device(tfrecords, one_device, count, prec
     assert all(other == first for other in others)  # the weights are the same bits on all
 
 
-@pytest.mark.parametrize("compilation", ["step", pytest.param("fused", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("compilation", ["step", "fused"])
 def test_several_steps_in_a_call_are_those_of_one_by_one(tfrecords, compilation):
     flags = ("--devices=2", f"--compilation={compilation}")
     one, four = (_start(tfrecords, *flags, f"--steps_per_call={count}") for count in (1, 4))

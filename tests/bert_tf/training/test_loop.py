@@ -69,7 +69,7 @@ def handle_signal(number):
     "compilation",
     [
         Compilation.OFF,
-        pytest.param(Compilation.FUSED, marks=pytest.mark.more),
+        pytest.param(Compilation.FUSED, marks=pytest.mark.slow),
         pytest.param(Compilation.STEP, marks=pytest.mark.more),
     ],
 )
@@ -243,7 +243,9 @@ def test_parts_are_computed_one_after_the_other():
         assert before in found
 
 
-@pytest.mark.parametrize("compilation", [Compilation.STEP, Compilation.OFF])
+@pytest.mark.parametrize(
+    "compilation", [pytest.param(Compilation.STEP, marks=pytest.mark.more), Compilation.OFF]
+)
 def test_compilation_changes_nothing(compilation):
     losses, _ = _losses({}, compilation=Compilation.FUSED)
     assert _losses({}, compilation=compilation)[0] == pytest.approx(losses, rel=1e-5)
