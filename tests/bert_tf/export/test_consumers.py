@@ -129,7 +129,7 @@ def _run(program, export, folder, requests):
     assert f"{len(requests)} signatures ran" in done.stdout
 
 
-@pytest.mark.parametrize("name", ["gpt2-debug", "bart-debug"])
+@pytest.mark.parametrize("name", [pytest.param("gpt2-debug", marks=pytest.mark.slow), "bart-debug"])
 def test_cpp_writes_the_texts_that_python_writes(program, name, tmp_path):
     config = BertConfig.named(name, vocab_size=270, max_position_embeddings=50)
     model = randomize((LeftToRight if config.causal else Denoising)(config), 5)

@@ -107,7 +107,10 @@ RIGHT = _padded([[*TOKENS, 1, 1, 1]])
 OTHERS = _padded([[1, 1, 1, *TOKENS], [1, 0, 9, 1, 7, 30, 1, 11, 2]])
 
 
-@pytest.mark.parametrize("engine", EngineName)
+@pytest.mark.parametrize(
+    "engine",
+    [pytest.param(x, marks=[pytest.mark.slow] * (x != EngineName.ONNXRUNTIME)) for x in EngineName],
+)
 def test_padding_may_stand_anywhere_in_every_engine(export, engine, engine_cache):
     pytest.importorskip({"litert": "ai_edge_litert"}.get(engine, engine))
     predictor = Predictor(export, plan=ExecutionPlan(engine), cache=engine_cache)
@@ -118,6 +121,7 @@ def test_padding_may_stand_anywhere_in_every_engine(export, engine, engine_cache
     predictor.close()
 
 
+@pytest.mark.slow
 def test_padding_may_stand_anywhere_in_other_runtimes(model, tmp_path):
     litert = pytest.importorskip("ai_edge_litert.interpreter")
     onnxruntime = pytest.importorskip("onnxruntime")

@@ -42,7 +42,10 @@ def _close(found, expected, relative):
 @pytest.mark.parametrize(
     "precision", ["float32", pytest.param("mixed_bfloat16", marks=pytest.mark.slow)]
 )
-@pytest.mark.parametrize("compilation", [Compilation.STEP, Compilation.FUSED, Compilation.OFF])
+@pytest.mark.parametrize(
+    "compilation",
+    [Compilation.STEP, Compilation.FUSED, pytest.param(Compilation.OFF, marks=pytest.mark.slow)],
+)
 def test_gradients_are_those_without(compilation, precision):
     model = MaskedLMNextSentence(CONFIG, dtype=precision)
     (kept, counts), (again, same) = (
