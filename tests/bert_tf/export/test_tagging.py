@@ -24,7 +24,7 @@ LABELS = ("B-X", "B-Y Z", "I-X", "I-Y Z", "O")
 
 @pytest.fixture(
     scope="module",
-    params=[pytest.param(False, id="scheme", marks=pytest.mark.more), pytest.param(True, id="crf")],
+    params=[pytest.param(False, id="scheme", marks=pytest.mark.slow), pytest.param(True, id="crf")],
 )
 def bundle(request, vocab_path):
     """A tagger of random weights."""

@@ -12,7 +12,7 @@ from tests import commands
 from tests.bert_tf.labelled_data import make_annotations, write_init
 from tests.bert_tf.serving.server.served import Served
 
-pytestmark = pytest.mark.more
+pytestmark = pytest.mark.slow
 GUIDE = Path(__file__).parents[3] / "docs/guides/finetuning.md"
 
 

@@ -60,7 +60,7 @@ def test_a_file_without_header_is_learned_and_predicted_by_the_names_of_its_labe
     assert f"accuracy: {right / 12:.4f}" in predicted.stdout
 
 
-@pytest.mark.more
+@pytest.mark.slow
 def test_texts_and_labels_of_their_own_files_in_another_encoding(init, tmp_path):
     rng = random.Random(0)
     for split, count in (("train", 40), ("val", 8), ("test", 8)):
@@ -96,7 +96,7 @@ def test_names_against_numbers_are_told_with_the_remedy(init, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.more
+@pytest.mark.slow
 def test_each_split_may_have_columns_of_its_own_and_named_files_come_first(init, tmp_path):
     make_texts(tmp_path, train=40, dev=16)
     _news(tmp_path / "train.csv", 40, 0)

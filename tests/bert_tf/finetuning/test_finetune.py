@@ -65,7 +65,7 @@ def test_classification(tmp_path, init, monkeypatch):
         sweep.finetune(same, output, f"{tmp_path}/cache")
 
 
-@pytest.mark.more
+@pytest.mark.slow
 def test_regression(tmp_path, init):
     report, output = tune(
         tmp_path,
@@ -112,7 +112,7 @@ def test_spans_in_sliding_windows(tmp_path, init):
         assert sum(row["probability"] for row in rows) == pytest.approx(1)
 
 
-@pytest.mark.more
+@pytest.mark.slow
 def test_spans_that_may_be_missing(tmp_path, init):
     report, output = tune(
         tmp_path, init, "span", lambda folder: make_spans(folder, null=True), epochs=8.0
@@ -126,7 +126,7 @@ def test_spans_that_may_be_missing(tmp_path, init):
         assert (answer == "") == (odds[key] > task["null_threshold"])
 
 
-@pytest.mark.more
+@pytest.mark.slow
 def test_choices_of_different_numbers(tmp_path, init):
     report, output = tune(tmp_path, init, "choice", make_choices)
     assert report["metrics"]["median"]["accuracy"] > 0.9

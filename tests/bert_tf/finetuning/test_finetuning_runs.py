@@ -86,12 +86,12 @@ def short_run(tmp_path_factory, init):
     ("where", "name", "calls"),
     [
         # Before weights are kept: of the first evaluation, and of that after the last step.
-        (run.Run, "keep", 1),
+        pytest.param(run.Run, "keep", 1, marks=pytest.mark.slow),
         (run.Run, "keep", 2),
         # Between the weights and the note of them; the result and the checkpoints that go; the
         # report and the weights of the runs.
         (run.Scores, "add", 1),
-        (run.Scores, "add", 2),
+        pytest.param(run.Scores, "add", 2, marks=pytest.mark.slow),
         (run.Run, "_remove_checkpoints", 1),
         (sweep, "_end", 1),
     ],
@@ -127,6 +127,7 @@ def test_several_steps_in_a_call_of_two_devices_and_joint_tasks(tmp_path, init):
     assert kept(tmp_path / "1") == kept(tmp_path / "3")
 
 
+@pytest.mark.slow
 def test_a_batch_is_shared_by_devices(tmp_path, init):
     """Two mirrored devices learn what one does."""
     make_texts(tmp_path)

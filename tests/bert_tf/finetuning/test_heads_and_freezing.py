@@ -126,6 +126,7 @@ def test_heads_begin_with_the_dense_layer_and_norm_of_the_masked_lm(kind, make, 
     np.testing.assert_allclose(weights.read(output).weights[f"{head}dense/kernel"], 0.5, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_frozen_features_train_a_plain_head(tmp_path, init):
     """The head reads the pooler, which is trained with it, on the last layer that was kept."""
     _, output = tune(

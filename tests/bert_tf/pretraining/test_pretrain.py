@@ -60,7 +60,9 @@ def test_a_finished_run_is_left_alone(finished, tfrecords, model_path):
 
 
 @pytest.mark.more
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    "number", [pytest.param(signal.SIGINT, marks=pytest.mark.slow), signal.SIGTERM]
+)
 def test_a_signal_saves_and_leaves(tfrecords, model_path, tmp_path, number):
     process = commands.Running(
         *command(tfrecords, model_path, tmp_path / "o", "--save_every=1000", "--steps=100000")
@@ -115,7 +117,7 @@ def test_damaged_examples_are_named(tfrecords, model_path, tmp_path):
     assert re.search(r"train-.*tfrecord: record \d+ is damaged", message)
 
 
-@pytest.mark.more
+@pytest.mark.slow
 def test_left_to_right_trains(corpus_path, vocab_path, model_path, tmp_path):
     write_examples(corpus_path, vocab_path, tmp_path / "t", "--objective=left_to_right", *SHORT)
     done(tmp_path / "t", model_path, tmp_path / "o", "--steps=10")

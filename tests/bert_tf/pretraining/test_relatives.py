@@ -74,6 +74,7 @@ def test_the_discriminator_is_fine_tuned(electra, tmp_path):
     assert not weights.read(output).has(GENERATOR[0])
 
 
+@pytest.mark.slow
 def test_the_recipe_of_a_modernbert(corpus_path, vocab_path, tmp_path):
     """Masked LM of 30 % of the tokens, in packed sequences; a few steps."""
     words = ("--objective=mlm", "--sequences=packed", "--masked_lm_prob=0.3", "--max_seq_length=128",
@@ -161,6 +162,7 @@ def test_a_gpt_writes_texts(gpt, corpus_path):
     predictor.close()
 
 
+@pytest.mark.slow
 def test_a_gpt_is_fine_tuned_with_its_language_model(gpt, tmp_path):
     _, folder = gpt
     _, output = tune(tmp_path, str(folder), "classification", make_texts)

@@ -128,6 +128,7 @@ def test_what_to_do_after_a_divergence_can_be_done(settings, start):
     )
 
 
+@pytest.mark.slow
 def test_a_checkpoint_that_is_past_is_named(tmp_path, tfrecords, model_path):
     """The step that --keep_at names in a run that was stopped after it."""
     flags = ("--steps=40", "--batch_size=8")
@@ -266,6 +267,7 @@ def test_sizes_are_those_of_the_model_that_the_run_begins_with(finished, tfrecor
     assert config["hidden_size"] == MODEL.hidden_size
 
 
+@pytest.mark.slow
 def test_a_run_on_a_data_service_is_as_any(tfrecords, model_path, tmp_path):
     service = tf.data.experimental.service
     dispatcher = service.DispatchServer(service.DispatcherConfig(port=0))

@@ -29,7 +29,12 @@ def whole(export):
     return SavedModelSession(export)
 
 
-_PLANS = [*(ExecutionPlan(name) for name in EngineName)]
+# Of a server's own choice; TensorFlow's graphs take two minutes, and LiteRT one.
+_OFTEN = (EngineName.ONNXRUNTIME, EngineName.OPENVINO)
+_PLANS = [
+    pytest.param(ExecutionPlan(name), marks=[pytest.mark.slow] * (name not in _OFTEN))
+    for name in EngineName
+]
 
 
 @pytest.fixture(scope="module")
