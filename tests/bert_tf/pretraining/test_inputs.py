@@ -103,25 +103,22 @@ def test_an_elmo_takes_sequences_of_any_length(corpus_path, vocab_path, tmp_path
     assert config.max_seq_length == 600
 
 
-@pytest.mark.parametrize(
-    ("flags", "name"),
-    [
-        (("--masked_lm_prob=0.3", "--max_seq_length=48"), "masked_lm_prob"),
-        (("--mask_fraction=0.5", "--max_seq_length=48"), "mask_fraction"),
-        (("--max_predictions_per_seq=9",), "max_predictions_per_seq"),
-        (("--max_predictions_per_seq=9", "--max_seq_length=48"), None),
-    ],
-)
-def test_phases_that_draw_masks_need_the_same_rates(corpus_path, vocab_path, tmp_path, flags, name):
-    dynamic = (
-        "--objective=mlm", "--masking=dynamic", "--max_seq_length=32", "--max_predictions_per_seq=5",
-    )  # fmt: skip
-    for folder, more in (("a", ()), ("b", flags)):
-        write_examples(corpus_path, vocab_path, tmp_path / folder, *dynamic, *more)
-    phases = [types.SimpleNamespace(tfrecords=f"{tmp_path}/{folder}") for folder in "ab"]
-    settings = types.SimpleNamespace(phases=phases)
-    if name is None:
-        assert inputs.masking(inputs.open_data(settings)).max_predictions == {32: 5, 48: 9}
-        return
-    with pytest.raises(InputError, match=rf"/b: was written with --{name}=.*/a with .* again"):
-        inputs.open_data(settings)
+def test_phases_that_draw_masks_need_the_same_rates(corpus_path, vocab_path, tmp_path):
+    def phase(name, *flags):
+        dynamic = (
+            "--objective=mlm", "--masking=dynamic", "--max_seq_length=32",
+            "--max_predictions_per_seq=5",
+        )  # fmt: skip
+        write_examples(corpus_path, vocab_path, tmp_path / name, *dynamic, *flags)
+        return types.SimpleNamespace(tfrecords=f"{tmp_path}/{name}")
+
+    first, more = phase("first"), "--max_predictions_per_seq=9"
+    longer = types.SimpleNamespace(phases=[first, phase("longer", more, "--max_seq_length=48")])
+    assert inputs.masking(inputs.open_data(longer)).max_predictions == {32: 5, 48: 9}
+    for flag in ("--masked_lm_prob=0.3", "--mask_fraction=0.5", more):
+        name, _, _ = flag.removeprefix("--").partition("=")
+        length = "--max_seq_length=32" if flag == more else "--max_seq_length=48"
+        settings = types.SimpleNamespace(phases=[first, phase(name, flag, length)])
+        said = rf"/{name}: was written with --{name}=.*/first with .* again"
+        with pytest.raises(InputError, match=said):
+            inputs.open_data(settings)
