@@ -66,11 +66,8 @@ def _left(output):
     return weights.read(str(output)).sha256(), [report.get(name) for name in names], guesses
 
 
-IN_SHORT = ("BERT", "joint fine-tuning")
-
-
 @pytest.mark.parametrize(
-    "name", [pytest.param(x, marks=[pytest.mark.slow] * (x not in IN_SHORT)) for x in RUNS]
+    "name", [pytest.param(x, marks=[pytest.mark.slow] * (x != "BERT")) for x in RUNS]
 )
 def test_a_killed_run_ends_with_the_same_bits(name, tmp_path, corpus_path, vocab_path, init):
     (tmp_path / "answers").mkdir()

@@ -133,7 +133,7 @@ def test_choices_of_different_numbers(tmp_path, init):
     assert files_of(output) == ["predictions.dev.csv"]
 
 
-@pytest.mark.more
+@pytest.mark.slow
 def test_seeds_rates_and_joint_tasks(tmp_path, init, monkeypatch):
     runs = weakref.WeakSet()
     first_init = Run.__init__

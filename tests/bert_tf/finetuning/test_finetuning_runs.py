@@ -140,6 +140,7 @@ def test_a_batch_is_shared_by_devices(tmp_path, init):
     np.testing.assert_allclose(scores[0], scores[1], rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_two_workers_finish_together(tmp_path, init):
     data = make_texts(tmp_path, train=64, dev=16)
     short = ("--epochs=1", "--dropout=0")

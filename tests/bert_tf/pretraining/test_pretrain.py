@@ -177,7 +177,7 @@ def test_flags_that_do_not_fit_are_named(tfrecords, model_path, tmp_path, flag, 
     assert message in _error(run(tfrecords, model_path, tmp_path / "o", flag))
 
 
-@pytest.mark.more
+@pytest.mark.slow
 def test_without_held_out_examples_there_is_a_model_but_no_score(
     corpus_path, vocab_path, model_path, tmp_path
 ):

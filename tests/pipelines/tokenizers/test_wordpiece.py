@@ -77,8 +77,8 @@ def _check_places(places, characters: list[str], lower_case: bool) -> None:
         _check(tokenizer, [place.replace("{}", c) for c in characters], lower_case)
 
 
-@pytest.mark.more
-@pytest.mark.parametrize("lower_case", [True, pytest.param(False, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("lower_case", [True, False])
 def test_every_code_point_splits_as_the_rules_say(lower_case):
     """Those that mean something in every place; those that do not, in one."""
     nothing = {c for c in ALL_CODE_POINTS if unicodedata.category(c) in ("Cn", "Co")}
