@@ -62,10 +62,8 @@ def test_other_runtimes_compute_the_same(model, tmp_path):
     }
 
 
-@pytest.mark.parametrize(
-    "engine",
-    [pytest.param(x, marks=[pytest.mark.slow] * (x != EngineName.ONNXRUNTIME)) for x in EngineName],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", EngineName)
 def test_every_engine_gives_the_same(export, engine, engine_cache):
     pytest.importorskip({"litert": "ai_edge_litert"}.get(engine, engine))
     predictor = Predictor(export, plan=ExecutionPlan(engine), cache=engine_cache)

@@ -70,7 +70,7 @@ def handle_signal(number):
     [
         Compilation.OFF,
         pytest.param(Compilation.FUSED, marks=pytest.mark.slow),
-        pytest.param(Compilation.STEP, marks=pytest.mark.more),
+        pytest.param(Compilation.STEP, marks=pytest.mark.slow),
     ],
 )
 def test_a_run_that_died_ends_with_the_bits_of_one_that_did_not(tmp_path, tfrecords, compilation):
@@ -93,7 +93,7 @@ def test_a_run_that_died_ends_with_the_bits_of_one_that_did_not(tmp_path, tfreco
     [
         (Compilation.OFF, 2),
         *(
-            pytest.param(*case, marks=[pytest.mark.slow] * (case != (Compilation.STEP, 2)))
+            pytest.param(*case, marks=pytest.mark.slow)
             for case in itertools.product([Compilation.FUSED, Compilation.STEP], [1, 2])
         ),
     ],

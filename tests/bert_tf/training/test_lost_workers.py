@@ -102,6 +102,7 @@ def killed_and_unbroken(count, victims, tfrecords, model_path, folder):
     return weights(folder / "killed"), weights(folder / "alone")
 
 
+@pytest.mark.slow
 def test_all_go_on_where_one_was_killed_and_then_the_chief(tfrecords, model_path, tmp_path):
     found, wanted = killed_and_unbroken(2, (1, 0), tfrecords, model_path, tmp_path)
     assert found == wanted  # bit by bit
