@@ -112,6 +112,7 @@ def test_drawn_words_and_a_program_of_xla(examples, tmp_path):
     assert found.weights["bidirectional_lm/kernel"].shape == (40, 32)
 
 
+@pytest.mark.slow
 def test_pretrained_is_fine_tuned(init, tmp_path):
     (tmp_path / "data").mkdir()
     make_tags(tmp_path / "data")

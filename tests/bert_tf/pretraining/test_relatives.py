@@ -191,6 +191,7 @@ def test_a_gpt_is_fine_tuned_with_its_language_model(gpt, tmp_path):
     assert float(both) == pytest.approx(float(plain + 0.5 * loss), rel=1e-5)
 
 
+@pytest.mark.slow
 def test_a_student_starts_from_its_teacher_and_resumes_without_a_trace_of_it(
     corpus_path, vocab_path, tmp_path
 ):

@@ -45,6 +45,7 @@ def _export(found, folder, precision, dev, max_loss=1.0):
     return saved_model.export(found, f"{folder}/bert", dtype=stored, check=check)
 
 
+@pytest.mark.slow
 def test_a_model_of_loops_is_scored_in_tensorflow_alone(mood, dev, tmp_path, monkeypatch):
     """Such as ELMo, which other engines cannot read."""
     monkeypatch.setattr(type(mood[0].bundle.config), "portable", False)
@@ -75,6 +76,7 @@ def test_int8(mood, dev, tmp_path, predictor, engine_cache):
     assert Predictor(path).plan.precision is Precision.FLOAT32
 
 
+@pytest.mark.slow
 def test_bfloat16(mood, dev, tmp_path):
     path = _export(mood, tmp_path, Precision.BFLOAT16, dev)
     kept = saved_model.kept_precisions(path)

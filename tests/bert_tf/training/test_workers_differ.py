@@ -34,6 +34,7 @@ def test_other_settings(tfrecords, model_path, tmp_path):
     assert not glob.glob(f"{tmp_path}/out/checkpoints/*")
 
 
+@pytest.mark.slow
 def test_folders_that_are_not_shared(tfrecords, model_path, tmp_path):
     one, other = (runs.command(tfrecords, model_path, tmp_path / name) for name in "ab")
     begun = commands.Running(*one)

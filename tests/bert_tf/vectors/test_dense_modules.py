@@ -97,7 +97,7 @@ def test_a_dense_layer_is_not_trained_alone(sentence_model, tmp_path):
     assert np.abs(before[name] - after[name]).max() > 0
 
 
-@pytest.mark.more
+@pytest.mark.slow
 def test_a_dense_layer_is_trained_further_and_written_back(sentence_model, tmp_path):
     folder = sentence_model(modules=DENSE)
     first = write_dense(pathlib.Path(folder, "Dense"))["linear.weight"].T

@@ -76,7 +76,7 @@ def test_a_probe_learns(examples, features, reader, capsys):
     assert float(capsys.readouterr().out) == 1
 
 
-@pytest.mark.more
+@pytest.mark.slow
 def test_a_tagger_learns(examples, features, reader):
     features("train_features", layers=(-2, -1), combine="concat")
     code = examples["A tagger"][0].replace("4 * 768", "64").replace("LSTM(384", "LSTM(16")
