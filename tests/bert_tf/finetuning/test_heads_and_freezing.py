@@ -101,8 +101,8 @@ def test_a_bilstm_serves_every_shape(tmp_path, init, kind, freeze):
     assert f"heads/{kind}/body/bilstm/layer_0_forward/kernel" in model.weights
 
 
-@pytest.mark.parametrize(("kind", "make"), [("classification", make_texts), ("ner", make_tags)])
 @pytest.mark.slow
+@pytest.mark.parametrize(("kind", "make"), [("classification", make_texts), ("ner", make_tags)])
 def test_heads_begin_with_the_dense_layer_and_norm_of_the_masked_lm(kind, make, tmp_path):
     """Of a ModernBERT, as in transformers; the output layer is new."""
     values = {x: getattr(CONFIG, x) for x in ("vocab_size", "hidden_size", "num_attention_heads")}

@@ -89,7 +89,7 @@ def test_copies_of_few_long_documents_are_on_one_side(
 
     monkeypatch.setattr(units, "_write_shard", recorded)
     documents = [document * 12 for document in make_documents(20)]
-    for seed in range(2):
+    for seed in range(4):
         manifest, _ = write(
             str(seed), documents + documents[::-1], deduplicate=False, seed=seed,
             held_out_fraction=fraction, objective="mlm",
