@@ -21,7 +21,7 @@ from benchmarks.processes import computed, json_of
 from bert_tf import weights
 from bert_tf.models import fused_ops
 from bert_tf.models.base_encoder import Encoder
-from pipelines.common.machine import cores
+from pipelines.common import machine
 from pipelines.tokenizers.packing import MODEL_INPUTS
 
 _LENGTHS = "2048,8192"
@@ -59,6 +59,7 @@ def main() -> None:
     args = parser.parse_args()
     model = f"{args.work}/modernbert"
     if args.precision:
+        machine.keep_freed_memory()  # as `embed` does
         numbers = [int(each) for each in _LENGTHS.split(",")]
         encoder = weights.read(model).encoder(dtype=args.precision)
         long_texts.report(ours(encoder), numbers, encoder.config.vocab_size, args.output)
@@ -76,7 +77,7 @@ def main() -> None:
             command = peer
             lengths = _SHORT if engine == "onnxruntime" else _LENGTHS
             flags += [f"--engine={engine}", f"--model={model}", f"--lengths={lengths}"]
-            flags += [f"--threads={cores()}"]
+            flags += [f"--threads={machine.cores()}"]
         found[engine, precision] = json_of([*command, *flags])
     reference = np.load(args.work / "transformers-float32.npy")
     for (engine, precision), figures in found.items():

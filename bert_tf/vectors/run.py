@@ -18,7 +18,7 @@ from bert_tf.vectors.extractor import FeatureExtractor
 from bert_tf.vectors.settings import Combination, EmbeddingSettings, FeatureSettings
 from bert_tf.vectors.text_rows import StoredText
 from bert_tf.vectors.tokenized import Example
-from pipelines.common import files, outputs, texts
+from pipelines.common import files, machine, outputs, texts
 from pipelines.common.errors import InputError
 from pipelines.labelled import text_files
 from pipelines.labelled.text_files import TextFile, WordsFile
@@ -47,6 +47,7 @@ def write(
     place = BlockOutput(output, EMBED if isinstance(settings, EmbeddingSettings) else FEATURES)
     _check_paths(source.path, place)
     count = text_files.check(source)
+    machine.keep_freed_memory()
     extractor = FeatureExtractor(model, settings)
     identity = {
         "made_by": place.command,
