@@ -30,7 +30,8 @@ def write(
     """Writes the vectors or features of a file's texts, in their order, unless they exist.
 
     Blocks of texts depend on the texts and settings only: a run that was resumed ends with the same
-    bytes as one that was never stopped, if the machine computes the same bits twice.
+    bytes as one that was never stopped, if the machine computes the same bits twice. This process
+    keeps the memory that it frees from then on.
 
     Args:
       model: path of the model, or what `vectors.model.read` returned.

@@ -5,6 +5,7 @@ import ctypes
 import math
 import os
 import platform
+import re
 
 from pipelines.common.errors import InputError
 
@@ -60,10 +61,13 @@ def keep_freed_memory() -> None:
     By default, glibc asks the kernel for each large block and gives it back. A training step
     allocates the same blocks as the one before, so the kernel clears all their pages at each step.
     On a virtual machine without large pages that was a fifth of a step of two layers. Peak memory
-    grew by up to 4 %. All threads share one arena then: glibc gives the parts of the others back
-    whatever is set, which was a tenth of a step of six layers on 2 cores. Other C libraries have no
-    such options; with them nothing is done.
+    grew by up to 4 %. All threads share one arena then, because glibc gives back the empty parts of
+    further arenas whatever is set; that was a tenth of a step of six layers on 2 cores. Where the
+    environment says something about these options, and with other C libraries, nothing is done.
     """
+    said = " ".join([*os.environ, os.environ.get("GLIBC_TUNABLES", "")]).lower()
+    if re.search(r"\bmalloc[._](arena|mmap|trim|top_pad)", said):
+        return
     with contextlib.suppress(AttributeError):
         options = ctypes.CDLL(None).mallopt
         options(_M_MMAP_MAX, 0)

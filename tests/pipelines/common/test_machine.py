@@ -33,3 +33,15 @@ def test_freed_memory_is_kept(run, monkeypatch):
         for first in ("", "machine.keep_freed_memory()")
     ]
     assert faults[1] < 100 < 1000 < faults[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("MALLOC_ARENA_MAX", "4"), ("GLIBC_TUNABLES", "glibc.malloc.mmap_threshold=1048576")],
+)
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="an option of glibc")
+def test_settings_of_the_environment_are_followed(name, value, monkeypatch):
+    monkeypatch.delenv("GLIBC_TUNABLES", raising=False)
+    monkeypatch.setenv(name, value)
+    script = _ALLOCATE.format(first="machine.keep_freed_memory()", run="allocate()")
+    assert int(subprocess.check_output([sys.executable, "-c", script])) > 1000
