@@ -160,6 +160,7 @@ def test_foreign_flags_have_ours_of_the_same_meaning(known):
     some = set().union(*known.values())
     assert set(" ".join(foreign_flags.NAMES.values()).split()) <= some
     assert not some & {*foreign_flags.NAMES, *foreign_flags.ALWAYS}
+    assert foreign_flags.DIFFERENCES.keys() <= foreign_flags.NAMES.keys()
 
 
 def test_foreign_flags_in_the_guide_are_known(known):

@@ -135,8 +135,11 @@ def _hint(written: str, ours: Mapping[str, flag_types.Flag], others: Mapping[str
     """What an unknown flag is: one of other programs or of other commands, or a misspelt one."""
     name = written.replace("-", "_")
     here = [each for each in foreign_flags.NAMES.get(name, "").split() if each in ours]
-    if here or name in foreign_flags.ALWAYS:
-        return f"; here it is --{here[0]}" if here else "; commands do this by themselves: omit it"
+    if here:
+        difference = foreign_flags.DIFFERENCES.get(name)
+        return f"; here it is --{here[0]}" + (f", {difference}" if difference else "")
+    if name in foreign_flags.ALWAYS:
+        return "; commands do this by themselves: omit it"
     forms = {name, name.removeprefix("no_")}
     owners = [o for o in others if not forms.isdisjoint(flags_of(others[o]))]
     known = [*ours, *(f"no_{other}" for other, flag in ours.items() if flag.boolean)]

@@ -44,5 +44,10 @@ NAMES = {
     "warmup_proportion": "warmup_fraction",
     "warmup_ratio": "warmup_fraction",
 }
+# How ours differs.
+DIFFERENCES = {
+    "gradient_accumulation_steps": "which splits --batch_size instead of multiplying it",
+    "per_device_train_batch_size": "which is that of all devices",
+}
 # What other programs need to be told, and a command here does by itself.
 ALWAYS = ("do_train", "do_eval", "do_predict", "load_best_model_at_end")

@@ -123,6 +123,9 @@ def test_help_names_the_sizes_of_models(known):
         (["pretrain", "--no_saved_modl"], "unknown flag --no_saved_modl; did you mean --no_saved_model?"),
         (["pretrain", "--qqqq"], "unknown flag --qqqq"),
         (["pretrain", "--checkpoint-every=9"], "unknown flag --checkpoint-every; here it is --save_every"),
+        (["pretrain", "--gradient_accumulation_steps=4"], "unknown flag "
+         "--gradient_accumulation_steps; here it is --accumulation, which splits --batch_size instead of "
+         "multiplying it"),
         (["finetune", "--init_checkpoint=m"], "unknown flag --init_checkpoint; here it is --init"),
         (["finetune", "--predict_file=m"], "unknown flag --predict_file; here it is --dev"),
         (["predict", "--predict_file=m"], "unknown flag --predict_file; here it is --input"),

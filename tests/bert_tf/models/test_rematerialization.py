@@ -74,7 +74,7 @@ def test_of_elmo_too(compilation):
 def test_memory_is_less():
     """Of a process, for its first step; a part of that, TensorFlow's own, stays as it is."""
     command = (
-        "tests.bert_tf.training.memory_of_a_step", f"--compilation={Compilation.FUSED}", "--rows=40"
+        "tests.bert_tf.training.memory_of_a_step", f"--xla={Compilation.FUSED}", "--rows=40"
     )  # fmt: skip
     running = [commands.Running(*command, *more) for more in ((), ("--rematerialize",))]
     ends = [process.wait() for process in running]
@@ -89,7 +89,7 @@ def test_one_program_keeps_the_inputs_of_layers_alone():
     few, many, batch, length, hidden = 2, 4, 8, 512, 64
     running = [
         commands.Running(
-            "tests.bert_tf.training.memory_of_a_step", "--plan", "--compilation=step",
+            "tests.bert_tf.training.memory_of_a_step", "--plan", "--xla=step",
             "--rematerialize", f"--layers={layers}", f"--rows={batch}", f"--length={length}",
             f"--hidden={hidden}",
         )

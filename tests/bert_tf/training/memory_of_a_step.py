@@ -25,7 +25,7 @@ parser.add_argument("--layers", type=int, default=12)
 parser.add_argument("--hidden", type=int, default=32)
 parser.add_argument("--length", type=int, default=256)
 parser.add_argument("--rows", type=int, default=16)
-parser.add_argument("--compilation", default="off")
+parser.add_argument("--xla", default="off")
 parser.add_argument("--rematerialize", action="store_true")
 parser.add_argument("--plan", action="store_true")
 args = parser.parse_args()
@@ -46,7 +46,7 @@ step = TrainingStep(
     model,
     optimizer,
     tf.distribute.get_strategy(),
-    compilation=Compilation(args.compilation),
+    compilation=Compilation(args.xla),
     rematerialize=args.rematerialize,
 )
 batch = make_batch(args.rows, args.length, config=config)
