@@ -46,7 +46,13 @@ _LONGEST = (
 
 
 def pytest_collection_modifyitems(items):
-    """Sorts the tests by how long their files take."""
+    """Leaves later cases of `more_cases` to make test-more; sorts by how long files take."""
+    seen = set()
+    for item in items:
+        function = item.nodeid.split("[")[0]
+        if function in seen and item.get_closest_marker("more_cases"):
+            item.add_marker("more")
+        seen.add(function)
     order = {f"{name}.py": index for index, name in enumerate(_LONGEST)}
     items.sort(key=lambda item: order.get(item.path.name, len(order)))
 

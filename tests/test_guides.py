@@ -3,12 +3,15 @@
 import pathlib
 import re
 
+import pytest
+
 from tests.bert_tf import labelled_data
 
 GUIDE = pathlib.Path(__file__).parents[1] / "docs" / "guides" / "keras.md"
 RELEASED = "uncased_L-12_H-768_A-12"
 
 
+@pytest.mark.more
 def test_the_guide_for_keras_users_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     labelled_data.write_init(str(tmp_path / RELEASED))

@@ -164,6 +164,7 @@ def test_the_reference_lists_the_names_of_the_package():
     assert {name: tuple(home) for name, *home in rows} == bert_tf._HOMES
 
 
+@pytest.mark.more
 def test_the_package_imports_tensorflow_on_demand(tmp_path):
     code = """
 import sys

@@ -146,6 +146,7 @@ def _real(folder, suffix, make):
     return json.dumps(value).encode()
 
 
+@pytest.mark.more_cases
 @pytest.mark.parametrize("kind", _LABELLED)
 @given(data=st.data())
 def test_labelled_files(tmp_path_factory, init, kind, data):

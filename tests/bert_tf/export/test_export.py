@@ -88,6 +88,7 @@ def test_the_card_names_the_data_and_its_licence(folders, tmp_path):
     assert "Data of `mood`: Film reviews, licence CC BY 4.0 (examples: 1,200 train, 9 dev)." in card
 
 
+@pytest.mark.more
 def test_the_card_has_the_scores_of_the_weights_that_it_is_of(folders, tmp_path):
     """Of several seeds and several tasks."""
     folder = shutil.copytree(folders["mood"], f"{tmp_path}/joint")
@@ -213,6 +214,7 @@ def small_export(folders, tmp_path_factory) -> str:
     return saved_model.export(found, f"{tmp_path_factory.mktemp('small')}/bert")
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("name", ["vocab.txt", "labels.json"])
 def test_what_is_beside_an_export_is_checked_too(small_export, tmp_path, name):
     copy = Path(shutil.copytree(small_export, tmp_path / "1"))

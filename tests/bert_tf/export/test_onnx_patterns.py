@@ -49,6 +49,7 @@ def _inputs():
     return dict(zip(MODEL_INPUTS, (ids * mask, mask, (ids % 2) * mask), strict=True))
 
 
+@pytest.mark.more_cases
 def test_the_results_are_the_same(models):
     _, plain, rewritten = models
     onnx.checker.check_model(onnx.load_from_string(rewritten), full_check=True)

@@ -61,6 +61,7 @@ def _host(model, examples):
     return task, task.predict(examples, features, predict(features))
 
 
+@pytest.mark.more_cases
 @pytest.mark.parametrize("engine", ["tensorflow", "onnxruntime"])
 def test_tags_and_entities_are_those_of_the_host(model, export, engine, tmp_path):
     predictor = Predictor(export, engine, cache=str(tmp_path))

@@ -79,6 +79,7 @@ def test_regression(tmp_path, init):
     assert head == "id\tscore\ttrue_score\ttext_a\ttext_b\n"
 
 
+@pytest.mark.more
 def test_tagging(tmp_path, init):
     report, output = tune(tmp_path, init, "ner", make_tags)
     assert report["metrics"]["median"]["f1"] > 0.95
@@ -100,6 +101,7 @@ def test_sentences_beyond_the_window_get_all_their_tags(tmp_path, init):
     ]
 
 
+@pytest.mark.more
 def test_spans_in_sliding_windows(tmp_path, init):
     report, output = tune(tmp_path, init, "squad1", make_spans, max_seq_length=24, epochs=8.0)
     assert report["metrics"]["median"]["exact"] > 0.9

@@ -54,6 +54,7 @@ def test_long_prompts_lose_their_beginning_and_empty_ones_are_a_separator(model,
     assert found[1] == generator.generate([""])[0]
 
 
+@pytest.mark.more_cases
 @pytest.mark.parametrize("options", [{}, {"temperature": 1.0, "seed": 3}], ids=["best", "sampled"])
 def test_parts_of_a_stream_join_to_the_text(model, tokenizer, options):
     generator = _generator(model, tokenizer, **options)

@@ -141,6 +141,7 @@ def test_tokens_are_those_of_transformers(peer, tmp_path, architecture):  # noqa
             np.testing.assert_array_equal(found, theirs[str(number)], err_msg=str(settings))
 
 
+@pytest.mark.more_cases
 @pytest.mark.parametrize(
     "settings",
     [
@@ -251,6 +252,7 @@ def test_the_cache_changes_nothing(model):
             text.append(token)
 
 
+@pytest.mark.more_cases
 def test_parts_are_the_whole(model):
     settings = GenerationSettings(max_new_tokens=11)
     ids, mask = (tf.constant(x, tf.int32) for x in _prompts())
@@ -263,6 +265,7 @@ def test_parts_are_the_whole(model):
     np.testing.assert_array_equal(found, expected[:, : found.shape[1]])
 
 
+@pytest.mark.more
 def test_samples_have_the_probabilities_of_the_model():
     rng = np.random.default_rng(4)
     logits = rng.normal(0, 2, 12).astype(np.float32)
@@ -281,6 +284,7 @@ def test_samples_have_the_probabilities_of_the_model():
     assert (np.abs(counts - expected) <= 4.5 * error).all()
 
 
+@pytest.mark.more_cases
 def test_nucleus_of_almost_nothing_is_greedy(model):
     ids, mask = _prompts()
     sampled = GenerationSettings(max_new_tokens=8, temperature=1.0, top_p=1e-6)

@@ -80,6 +80,7 @@ def test_sequences_are_those_of_packing(folders):
             assert found.types.tolist() == packed.type_ids.to_list()[0]
 
 
+@pytest.mark.more_cases
 @pytest.mark.parametrize("text", [MASKED, "[MASK]", "[MASK][MASK] a", "no mask", "a [mask]"])
 def test_masks_are_found_as_an_export_finds_them(folders, text):
     bundle = weights.read(folders["pretrained"])
@@ -170,6 +171,7 @@ def test_scores_and_labels_of_pairs_are_those_of_the_predictor(folders, predicto
     assert {token["segment"] for token in found["tokens"]} == {0, 1}
 
 
+@pytest.mark.more_cases
 @pytest.mark.parametrize("name", ["qa", "qa1"])
 def test_answers_to_questions_are_those_of_the_predictor(folders, predictor, name):
     question, context = "What stores the vector?", TEXTS[4] + " " + TEXTS[3][:150]
@@ -190,6 +192,7 @@ def test_answers_to_questions_are_those_of_the_predictor(folders, predictor, nam
     )
 
 
+@pytest.mark.more
 def test_tags_are_those_of_the_predictor(folders, predictor):
     for text in (TEXTS[0], TEXTS[4], TEXTS[6], TEXTS[3]):
         expected = predictor("tags", text=[text])

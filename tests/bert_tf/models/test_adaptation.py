@@ -88,6 +88,7 @@ def test_training_changes_the_updates_alone(jit_compile):
     assert {path.split("/")[-2] for path in changed} == {"qkv", "intermediate"}
 
 
+@pytest.mark.more_cases
 def test_each_way_to_compute_has_the_updates():
     plain, adapted = _encoder(), _encoder()
     adapted.enable_lora(3, alpha=2, layers="")
@@ -184,6 +185,7 @@ def test_int8_kernels_change_outputs_slightly(dtype):
     assert error.max() < 0.15
 
 
+@pytest.mark.more
 def test_each_way_to_compute_has_the_int8_kernels():
     encoder = _encoder()
     encoder.quantize("int8")
@@ -223,6 +225,7 @@ def test_int8_products_are_those_of_keras():
         np.testing.assert_allclose(tape.gradient(found, x), tape.gradient(wanted, x), atol=1e-5)
 
 
+@pytest.mark.more
 def test_int8_models_are_trained_by_low_rank_updates(tmp_path):
     model, encoder = _small_classifier()
     encoder.quantize("int8")

@@ -94,6 +94,7 @@ def test_each_way_to_compute_gives_the_same(encoder):
         check(encoder(batch), 1e-4)
 
 
+@pytest.mark.more_cases
 @pytest.mark.parametrize("places", [[], [3, 0, 1, 1]], ids=str)
 def test_outputs_and_gradients_at_positions_are_those_of_all(encoder, places):
     batch = make_batch()

@@ -45,6 +45,7 @@ def test_a_functional_model_learns_on_two_devices():
     _learns(found)
 
 
+@pytest.mark.more
 def test_texts_may_be_tokenized_within_a_dataset():
     keras.utils.set_random_seed(1)
     history = pairs_of_texts.fit(pairs_of_texts.make_model(), pairs_of_texts.dataset(), epochs=3)
@@ -80,6 +81,7 @@ def test_heads_drop_out_where_keras_trains():
     assert (model(outputs).numpy() == head(outputs).numpy()).all()
 
 
+@pytest.mark.more
 def test_what_keras_exports_answers_alike(tmp_path):
     inputs, _ = pairs_of_texts.features()
     shorter = {name: value[:2, :9] for name, value in inputs.items()}

@@ -52,6 +52,7 @@ def test_all_layers_and_models_are_known_to_keras():
         assert keras.saving.get_registered_name(found) == f"bert_tf>{found.__name__}"
 
 
+@pytest.mark.more_cases
 @each_model
 def test_models_of_users_are_saved_and_loaded(name, tmp_path):
     model = user_models.MODELS[name]()
@@ -88,6 +89,7 @@ def test_a_fresh_process_loads_them_after_one_import(tmp_path):
         np.testing.assert_array_equal(np.load(tmp_path / f"{name}.npy"), value, err_msg=name)
 
 
+@pytest.mark.more_cases
 @each_model
 def test_weights_alone_are_saved_and_loaded(name, tmp_path):
     model, other = user_models.MODELS[name](), user_models.MODELS[name]()
@@ -106,6 +108,7 @@ def test_weights_alone_are_saved_and_loaded(name, tmp_path):
     np.testing.assert_allclose(other(inputs), model(inputs), rtol=0, atol=tolerance)
 
 
+@pytest.mark.more_cases
 @each_model
 def test_models_are_cloned(name):
     model = user_models.MODELS[name]()
@@ -139,6 +142,7 @@ def test_our_own_models_are_saved_and_loaded(model, tmp_path):
     assert _trained(loaded) == _trained(model)
 
 
+@pytest.mark.more
 def test_what_was_frozen_stays_frozen(tmp_path):
     model = user_models.classifier()
     encoder = model.get_layer("encoder")

@@ -29,6 +29,7 @@ def test_examples_without_the_features_are_refused():
         inputs.check_features(model, settings, dynamic)
 
 
+@pytest.mark.more
 def test_generators_of_phases_hide_as_much(corpus_path, vocab_path, tmp_path):
     flags = ("--objective=replaced_token", "--max_seq_length=32", "--max_predictions_per_seq=5")
     for share in (0.15, 0.5):
@@ -39,6 +40,7 @@ def test_generators_of_phases_hide_as_much(corpus_path, vocab_path, tmp_path):
         inputs.open_data(PretrainingSettings(phases=phases, model="electra-debug"))
 
 
+@pytest.mark.more
 def test_examples_of_another_format_are_of_another_run(corpus_path, vocab_path, tmp_path):
     found = []
     for kind in ("sentences", "prose"):
@@ -103,6 +105,7 @@ def test_an_elmo_takes_sequences_of_any_length(corpus_path, vocab_path, tmp_path
     assert config.max_seq_length == 600
 
 
+@pytest.mark.more
 def test_phases_that_draw_masks_need_the_same_rates(corpus_path, vocab_path, tmp_path):
     def phase(name, *flags):
         dynamic = (

@@ -76,6 +76,7 @@ def _predict(model, path, columns=None, **how):
     return [line.split("\t") for line in open(written).read().splitlines()], metrics
 
 
+@pytest.mark.more
 def test_models_of_other_programs_take_what_the_file_has(vocab_path, tmp_path):
     task = dataclasses.replace(
         tasks.make("pair", "topics"), labels=("no", "yes"), max_seq_length=exported.MAX_LENGTH
@@ -200,6 +201,7 @@ def test_labels_are_never_swapped(kind, labels, expected):
     assert list(by_name.labels) == (expected or labels)
 
 
+@pytest.mark.more
 def test_predictions_are_written_where_nothing_else_is(folders, tmp_path):
     path = tmp_path / "texts.tsv"
     path.write_text("text\na layer\nthe mask\n")

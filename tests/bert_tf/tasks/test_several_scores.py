@@ -75,6 +75,7 @@ def test_rows_have_all_numbers_and_each_varies(task, examples):
         task.fit(same)
 
 
+@pytest.mark.more
 def test_other_programs_and_exports_have_all_numbers(task, examples, vocab_path, tmp_path):
     fitted = dataclasses.replace(task.fit(examples), max_seq_length=exported.MAX_LENGTH)
     bundle = exported.make_bundle(vocab_path, [fitted], 0)

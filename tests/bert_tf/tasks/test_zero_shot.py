@@ -45,6 +45,7 @@ def _entailment_logits(predictor, texts):
     return logits[..., [yes, no]]
 
 
+@pytest.mark.more
 def test_each_label_is_a_hypothesis(predictor):
     texts = exported.TEXTS[:5]
     logits = _entailment_logits(predictor, texts)
@@ -74,6 +75,7 @@ def test_rows_may_have_fewer_labels(predictor):
     assert predictor("nli_zero_shot", text=empty[:, 0:0].ravel(), labels=empty)["label"].size == 0
 
 
+@pytest.mark.more
 def test_a_file_has_the_same_answers_from_model_and_export(folder, predictor, tmp_path):
     path = tmp_path / "texts.jsonl"
     texts = [text for text in exported.TEXTS if text.strip()]

@@ -122,6 +122,7 @@ def test_several_steps_in_a_call_are_those_of_one_by_one(
     assert run("stopped", 4, log_every=STEPS).go() == whole
 
 
+@pytest.mark.more
 def test_checkpoints_are_saved_at_steps_that_are_named(tmp_path, tfrecords):
     """They are kept beside the newest ones, and change nothing."""
     whole = Run(tmp_path / "whole", tfrecords).go()
@@ -175,6 +176,7 @@ def test_a_signal_saves_and_stops(tmp_path, tfrecords, number):
     assert Run(tmp_path / "run", tfrecords).go() == whole
 
 
+@pytest.mark.more
 def test_workers_notice_a_signal_during_the_last_save(tmp_path, tfrecords):
     run = Run(tmp_path, tfrecords)
     save = run.checkpoints.save

@@ -167,6 +167,7 @@ def test_rates_of_variables_have_factors(cls):
     np.testing.assert_allclose(moved[1], 0.5 * moved[0], atol=1e-6)
 
 
+@pytest.mark.more_cases
 @pytest.mark.parametrize("cls", [AdamW, LAMB])
 def test_keras_fit_can_use_it(cls):
     keras.utils.set_random_seed(0)

@@ -24,6 +24,7 @@ _ACTIVATIONS = {
 }
 
 
+@pytest.mark.more_cases
 @pytest.mark.parametrize("act", _ACTIVATIONS)
 def test_a_dense_layer_follows_the_pooling(sentence_model, act):
     folder = sentence_model(modules=DENSE)

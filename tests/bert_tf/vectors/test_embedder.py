@@ -28,6 +28,7 @@ FORMULAS = {
 }
 
 
+@pytest.mark.more_cases
 @pytest.mark.parametrize("pooling", Pooling)
 def test_vectors_are_those_of_each_text_alone(folders, pooling):
     bundle = weights.read(folders["pretrained"])
@@ -41,6 +42,7 @@ def test_vectors_are_those_of_each_text_alone(folders, pooling):
     )
 
 
+@pytest.mark.more_cases
 @pytest.mark.parametrize("layers", [(0,), (1,), (-2,), (-3,), (2, 0), (-1, 1, 1)])
 def test_layers_are_of_choice_and_stand_side_by_side(folders, layers):
     bundle = weights.read(folders["pretrained"])

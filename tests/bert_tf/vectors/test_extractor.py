@@ -63,6 +63,7 @@ FORMULAS = {
 }
 
 
+@pytest.mark.more_cases
 @pytest.mark.parametrize("combine", Combination)
 def test_layers_are_combined(folders, combine):
     bundle = weights.read(folders["pretrained"])
@@ -83,6 +84,7 @@ def _groups(bundle, text):
     return groups
 
 
+@pytest.mark.more_cases
 @pytest.mark.parametrize("pooling", ["first", "mean"])
 @pytest.mark.parametrize("layers", [(-1,), (1, 2)])
 def test_words_have_their_first_token_or_the_mean(folders, pooling, layers):
@@ -185,6 +187,7 @@ def test_pairs_are_two_segments_and_some_may_be_single(folders):
         make(folders["same"])(["a"], ["b", "c"])
 
 
+@pytest.mark.more_cases
 @pytest.mark.parametrize("pooling", ["mean", "max", "cls", "pooler"])
 def test_features_of_texts_are_their_vectors(folders, pooling):
     found = make(folders["pretrained"], unit="text", pooling=pooling)(TEXTS)

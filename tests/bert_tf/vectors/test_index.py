@@ -50,6 +50,7 @@ def test_most_neighbours_are_found(folders, vectors):
     assert shared > 0.5 * 400  # a row in 16 is compared; of unrelated vectors it would be 25
 
 
+@pytest.mark.more
 def test_an_index_of_other_vectors_is_made_again(folders, vectors, tmp_path):
     """As many of the same width, or fewer, with the note of the right one."""
     text = _texts(0, ROWS)[700]

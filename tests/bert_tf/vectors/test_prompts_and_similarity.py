@@ -21,6 +21,7 @@ from tests.bert_tf.vectors.encoded import TEXTS, make, write_vectors
 from tests.bert_tf.vectors.sentence_models import DENSE, PROMPTED, change, write_pairs
 
 
+@pytest.mark.more
 def test_prompts_begin_texts(sentence_model):
     plain = make(sentence_model())
     folder = sentence_model(others=PROMPTED)
@@ -38,6 +39,7 @@ def test_prompts_begin_texts(sentence_model):
         make(folder)
 
 
+@pytest.mark.more
 def test_queries_may_have_another_prompt_than_vectors(sentence_model, tmp_path):
     folder, output = sentence_model(others=PROMPTED), f"{tmp_path}/vectors.npy"
     write_vectors(folder, TEXTS[:3], output)
@@ -54,6 +56,7 @@ def test_queries_may_have_another_prompt_than_vectors(sentence_model, tmp_path):
         next(neighbours.find(folder, output, asked, 3, prompt="doc"))
 
 
+@pytest.mark.more
 def test_a_default_prompt_is_part_of_the_signature(sentence_model, tmp_path):
     folder = sentence_model(others=PROMPTED | {"default_prompt_name": "query"})
     saved_model.export(sources.find([f"embedding={folder}"]), f"{tmp_path}/export")
@@ -98,6 +101,7 @@ def test_training_adds_no_prompt_and_keeps_them(sentence_model, tmp_path):
     np.testing.assert_array_equal(make(f"{tmp_path}/back")(TEXTS), prompted(TEXTS))
 
 
+@pytest.mark.more_cases
 @pytest.mark.parametrize("modules", [("Transformer", "Pooling", "Normalize"), DENSE], ids=len)
 def test_vectors_are_cut_before_they_are_normalized(sentence_model, modules, tmp_path):
     folder = sentence_model(modules=modules, others={"truncate_dim": 5})
@@ -120,6 +124,7 @@ def test_vectors_are_cut_before_they_are_normalized(sentence_model, modules, tmp
     np.testing.assert_array_equal(make(f"{tmp_path}/back")(TEXTS), embedder(TEXTS))
 
 
+@pytest.mark.more_cases
 @pytest.mark.parametrize("similarity", ["dot", "cosine"])
 @pytest.mark.parametrize("indexed", [False, True])
 def test_vectors_are_compared_as_the_model_states(sentence_model, similarity, indexed, tmp_path):

@@ -90,6 +90,7 @@ def test_a_search_for_negatives_goes_on_where_it_stopped(folders, tmp_path, monk
     assert searched == [2]  # the last two texts of six
 
 
+@pytest.mark.more
 def test_mining_that_is_killed_at_any_moment_is_resumed(folders, tmp_path, monkeypatch):
     """At its last rename, too, and while what was kept until then is removed."""
     monkeypatch.setattr(vector_file, "_ROWS", 4)

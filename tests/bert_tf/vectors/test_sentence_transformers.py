@@ -29,6 +29,7 @@ from tests.bert_tf.vectors.encoded import TEXTS, make
 from tests.bert_tf.vectors.sentence_models import DENSE, PROMPTED, change, write_pairs
 
 
+@pytest.mark.more_cases
 @pytest.mark.parametrize(
     ("arguments", "settings"),
     [
@@ -206,6 +207,7 @@ MADE = [
 ]  # fmt: skip
 
 
+@pytest.mark.more_cases
 @pytest.mark.parametrize(("arguments", "trained"), MADE)
 @pytest.mark.parametrize("target", [Format.BERT_TF, Format.HUGGINGFACE, Format.TF1])
 def test_converted_models_make_the_same_vectors(
@@ -235,6 +237,7 @@ def test_two_descriptions_that_differ_are_reported(sentence_model, tmp_path):
         weights.read(again)
 
 
+@pytest.mark.more_cases
 @pytest.mark.parametrize(("arguments", "trained"), MADE)
 def test_exports_make_the_same_vectors(sentence_model, arguments, trained, tmp_path, engine_cache):
     folder = sentence_model(**arguments)

@@ -331,6 +331,7 @@ def test_a_checkpoint_that_claims_more_than_its_files_is_damaged(tmp_path):
         tf_checkpoint.read(prefix, lambda name: True)
 
 
+@pytest.mark.more_cases
 @pytest.mark.parametrize(
     ("changes", "message"),
     [

@@ -67,6 +67,7 @@ def test_models_of_the_hub_are_downloaded_once(local_hub, init, tmp_path):
     assert not any(path.endswith((".bin", ".onnx", ".h5")) for path in local_hub.asked)
 
 
+@pytest.mark.more
 def test_an_interrupted_download_is_resumed(local_hub, init):
     _publish(local_hub, init, "lab/tiny")
     local_hub.break_after = 1000

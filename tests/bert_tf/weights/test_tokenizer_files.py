@@ -288,6 +288,7 @@ def _library(values):
         return None
 
 
+@pytest.mark.more_cases
 @pytest.mark.parametrize("name", KINDS)
 def test_every_setting_of_tokenizer_json_is_followed_or_refused(name, tmp_path, caplog):
     kind, make = KINDS[name]

@@ -76,6 +76,7 @@ def _handles_signals(pid):
     return int(masks["SigCgt"], 16) >> (signal.SIGTERM - 1) & 1
 
 
+@pytest.mark.more_cases
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_while_a_command_starts_has_the_usual_message(number):
     """A process of its own: what is tried is the time in which TensorFlow is imported."""

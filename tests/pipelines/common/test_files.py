@@ -33,6 +33,7 @@ def writer(tmp_path):
     process.communicate()
 
 
+@pytest.mark.more
 def test_one_writer_at_a_time_and_what_a_killed_one_left_is_removed(tmp_path, writer):
     assert os.path.isdir(writer.partial)
     message = "out: another process is writing there; wait for it"

@@ -237,6 +237,7 @@ def test_blank_lines(tmp_path):
             _rows(path)
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("name", ["a.csv.gz", "a.txt.gz", "a.jsonl.xz", "a.wet.bz2"])
 def test_compressed_files_of_much_larger_content(tmp_path, name):
     text = {"a.csv": "text,label\n", "a.txt": "", "a.jsonl": "", "a.wet": ""}

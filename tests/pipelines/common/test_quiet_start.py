@@ -22,12 +22,14 @@ def _printed(code):
     return done.stderr
 
 
+@pytest.mark.more
 @pytest.mark.skipif(quiet_start._has_gpu(), reason="there is a GPU")
 def test_a_program_sees_no_error_where_there_is_no_gpu():
     code = "import bert_tf, tensorflow as tf; bert_tf.BertEncoder; print(tf.constant(1))"
     assert "cuInit" not in _printed(code)
 
 
+@pytest.mark.more
 @pytest.mark.skipif(quiet_start._has_gpu(), reason="there is a GPU")
 def test_a_program_that_begins_with_this_package_sees_no_messages():
     assert _printed("import bert_tf; bert_tf.BertConfig") == ""

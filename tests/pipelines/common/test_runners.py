@@ -43,6 +43,7 @@ def _end(how):
     os.kill(os.getpid(), how) if how > 2 else os._exit(how)
 
 
+@pytest.mark.more_cases
 @pytest.mark.parametrize(
     ("how", "kills", "message"),
     [

@@ -67,6 +67,7 @@ def test_a_library_without_docstrings_is_reported(tmp_path):
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.more
 def test_this_python_has_enough_texts_of_each_topic(tmp_path):
     counts = builtin_labels.make(f"{tmp_path}/out")
     per_topic = {name: count / len(builtin_labels.TOPICS) for name, count in counts.items()}

@@ -46,6 +46,7 @@ def test_an_epoch_has_every_record_once_and_the_next_another_order(found):
     assert first != second
 
 
+@pytest.mark.more_cases
 @pytest.mark.parametrize("group", [2, 16])
 def test_any_batch_is_the_same_wherever_reading_starts(found, monkeypatch, group):
     monkeypatch.setattr(example_reader, "GROUP", group)

@@ -184,6 +184,7 @@ def test_other_settings_for_the_same_output_are_refused(corpus_path, vocab_path,
         example_writer.write(request(other, vocab_path, tmp_path / "o"), HERE)
 
 
+@pytest.mark.more
 def test_bad_input_in_a_worker_reaches_the_user_as_one_line(tmp_path, vocab_path):
     (tmp_path / "c.txt").write_bytes(b"Good.\nBad \xff.\n")
     # One unit would not be worth two processes.

@@ -137,6 +137,7 @@ def test_a_large_compressed_file_is_written_in_parts(tmp_path, monkeypatch, lear
     assert all({word[1] for word in part} == {"a", "b"} for part in read)
 
 
+@pytest.mark.more
 def test_long_documents_make_fewer_units(tmp_path, vocab_path, monkeypatch):
     """A random next sentence must be of another document of its unit."""
     cut_finely(monkeypatch, unit_bytes=500)

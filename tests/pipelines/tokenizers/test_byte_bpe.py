@@ -157,6 +157,7 @@ def test_places_of_pieces_of_a_character(learned):
     assert list(places)[-5:] == [*emoji, (7, 7), (7, 8)]
 
 
+@pytest.mark.more_cases
 def test_places_of_any_bytes(tokenizer):
     texts = [
         *byte_bpe_reference.random_bytes(1000),
@@ -187,6 +188,7 @@ def test_places_of_spaces(learned):
     assert places("#", add_prefix_space=True) == [("Ġ", 0, 0), ("#", 0, 1)]
 
 
+@pytest.mark.more_cases
 def test_tokenizing_by_word(tokenizer):
     texts = [
         *byte_bpe_reference.random_bytes(500),

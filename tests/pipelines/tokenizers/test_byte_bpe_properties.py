@@ -50,6 +50,7 @@ def test_nothing_is_lost_of_any_bytes(tokenizer, texts):
     byte_bpe_reference.check_bytes(tokenizer, texts)
 
 
+@pytest.mark.more_cases
 @given(texts=strategies.batches(strategies.raw_texts(), 20))
 def test_texts_do_not_touch_each_other(tokenizer, texts):
     together = tokenizer.tokenize_by_word(texts)

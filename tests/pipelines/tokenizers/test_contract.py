@@ -100,6 +100,7 @@ def test_plain_texts_have_the_same_ids_without_tensorflow(tokenizer):
         assert tokenizer.plain_ids(text) in (None, ids), text
 
 
+@pytest.mark.more_cases
 def test_a_saved_model_gives_the_same(tokenizer, tmp_path):
     module = tf.Module()
     module.tokenizer = tokenizer

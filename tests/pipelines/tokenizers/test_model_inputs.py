@@ -41,6 +41,7 @@ def test_texts_are_packed_as_bert_has_them(wordpiece):
     assert types == [[0] * 7] * 2
 
 
+@pytest.mark.more_cases
 def test_functions_tokenize_alike_and_are_traced_once(tokenizer):
     texts = tf.constant(["a  b", "", "hello, c"])
     functions = tokenizer.functions
@@ -114,6 +115,7 @@ def test_no_texts_are_an_empty_batch(tokenizer):
         assert all(value.shape == (0, 1) for value in inputs.values())
 
 
+@pytest.mark.more_cases
 def test_datasets_are_mapped(tokenizer):
     texts, pairs = ["a b c", "b", "hello", "c a"], ["c", "a b", "", "b b b"]
     wanted = tokenizer(texts, pairs, max_seq_length=9, fixed_length=True)

@@ -115,6 +115,7 @@ def test_bytes_that_are_not_utf8_are_replaced(tokenizer):
         assert all(0 <= a <= b <= len(text) for a, b in zip(first, last, strict=True))
 
 
+@pytest.mark.more
 def test_texts_of_a_batch_do_not_affect_each_other_and_graphs_give_the_same(tokenizer, tmp_path):
     texts = tf.constant([*ADDED, *MARKS, "", b"\xff", b"\xcc", " "])
     names = ("tokenize", "tokenize_words", "tokenize_with_offsets", "tokenize_by_word",

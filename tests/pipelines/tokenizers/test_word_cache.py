@@ -29,6 +29,7 @@ def tokenizer(request):
     return tokenizers.wordpiece(_PIECES, lower_case=lower_case, strip_accents=strip_accents)
 
 
+@pytest.mark.more_cases
 @given(st.lists(strategies.long_texts(), max_size=20), st.lists(strategies.long_texts()))
 def test_any_texts_after_any_others(tokenizer, texts, more):
     tokenizers.check_running_text(tokenizer, texts)

@@ -61,6 +61,7 @@ def test_frequent_words_become_one_token_and_nothing_is_unknown(tmp_path):
     assert 1 not in ids.flat_values.numpy()
 
 
+@pytest.mark.more
 def test_several_processes_learn_what_one_does(tmp_path):
     for name in "abc":
         texts = (f"{name}{i % 7} text{i * 7919 % 101}" for i in range(300))

@@ -218,6 +218,7 @@ def test_a_tensor_that_claims_what_it_has_not_is_refused(served, tensor, words):
     assert len(raised.value.details().splitlines()) == 1
 
 
+@pytest.mark.more
 def test_limits_and_a_token(serve, tmp_path):
     (tmp_path / "token").write_text("secret\n")
     server = serve(f"--token_file={tmp_path}/token", "--max_rows=2", "--max_bytes=2000")
@@ -240,6 +241,7 @@ def test_limits_and_a_token(serve, tmp_path):
         client.connect(server.grpc, access=access).predict("mood", text=["x"] * 3)
 
 
+@pytest.mark.more
 def test_tls(serve, tmp_path):
     authority = trustme.CA()
     certificate = authority.issue_cert("127.0.0.1")
@@ -330,6 +332,7 @@ def test_a_port_that_is_taken_is_told_with_its_flag():
         Address("127.0.0.1", taken.getsockname()[1], None, "port").check()
 
 
+@pytest.mark.more
 def test_it_answers_what_was_asked_before_it_ends(serve):
     server = serve()
     answered = []
