@@ -14,11 +14,10 @@ from bert_tf.models.layers.base import Configured, Layer, Shape, Weight, seriali
 
 
 class BorrowedEmbeddings(Embeddings):
-    """The embeddings of another encoder, projected to the width of this one."""
+    """The embeddings and the norm of another encoder, projected to the width of this one."""
 
     def __init__(self, config: BertConfig, owner: Embeddings | None, **kwargs):
-        super().__init__(config, **kwargs)
-        self.norm = None
+        super().__init__(dataclasses.replace(config, embedding_norm=False), **kwargs)
         self._lender = lambda: owner  # in a function, so that Keras does not track it twice
 
     def members(self) -> Iterator[Weight | Layer]:

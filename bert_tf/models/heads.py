@@ -228,6 +228,12 @@ class TaskHead(OutputsHead, Dense):
         return (*below, *super().members(), *crf)
 
     @property
+    def variable_serialization_spec(self) -> dict:
+        """The variables in files of Keras by mode of quantization, with those of the CRF."""
+        crf = ["transitions"] if self.config.crf else []
+        return {mode: names + crf for mode, names in super().variable_serialization_spec.items()}
+
+    @property
     def indices(self) -> tuple[int, ...]:
         """The numbers of the layers that it reads; 0: the embeddings."""
         return self.config.indices(self.depth)

@@ -235,7 +235,10 @@ def _from_json(value: Any, dtype: str, sizes: Sequence[int]) -> np.ndarray:
     if kind != tf.string:
         return array
     flat = np.empty(array.size, object)
-    flat[:] = [item.encode() for item in array.ravel()]
+    flat[:] = [
+        base64.b64decode(item["b64"], validate=True) if isinstance(item, dict) else item.encode()
+        for item in array.ravel()
+    ]
     return flat.reshape(array.shape)
 
 

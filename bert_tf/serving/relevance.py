@@ -33,19 +33,29 @@ def scores(outputs: Mapping[str, np.ndarray], task: Mapping[str, Any]) -> np.nda
 
 
 def label(task: Mapping[str, Any]) -> int:
-    """Which of two labels means that texts belong together: "entailment", or else the second."""
-    return 0 if task["labels"][0] == "entailment" else 1
+    """Which of two labels means that texts belong together.
+
+    The first, if it is "entailment" or "follows", or if the second one negates it ("duplicate" and
+    "not_duplicate", "relevant" and "irrelevant"); or else the second.
+    """
+    first, second = task["labels"]
+    negated = second.endswith(first) and not first.isdigit()
+    return 0 if first in ("entailment", "follows") or negated else 1
 
 
 def signature(manifest: saved_model.Manifest) -> str | None:
-    """The signature that ranks texts, preferably one of choices; None: there is none."""
+    """The signature that ranks texts, preferably one of choices; None: there is none.
+
+    The one that a model has from pre-training, which tells next sentences, comes last.
+    """
     tasks = saved_model.tasks_of(manifest)
     found = {
         name: list(described["inputs"])
         for name, described in manifest["signatures"].items()
         if list(described["inputs"]) in (_PAIRS, _CHOICES) and ranks(tasks.get(name))
     }
-    return min(found, key=lambda name: found[name] != _CHOICES, default=None)
+    last = "next_sentence"
+    return min(found, key=lambda name: (found[name] != _CHOICES, name == last), default=None)
 
 
 def ranks(task: Mapping[str, Any] | None) -> bool:

@@ -52,8 +52,11 @@ def _values(lines: Iterator[str], path: str) -> Iterator[tuple[str, Any]]:
             break
     first, *more = [line.strip() for line in head if not line.isspace()] or [""]
     whole = itertools.chain(head, lines)
-    by_line = not first.startswith("[") and (first[:1] != "{" or first.endswith("}"))
-    if by_line and not more and first:
+    ends = {"{": "}", "[": "]"}
+    by_line = first.endswith(ends.get(first[:1], ""))
+    if first.startswith("["):  # a row that is a list, and not the only line of a list of rows
+        by_line &= any(line.startswith("[") for line in more)
+    elif by_line and not more and first:
         by_line = not _is_collection(json_files.parse(first, f"{path}: line 1", finite=False))
     return _json_lines(whole, path) if by_line else _json_items("".join(whole), path)
 

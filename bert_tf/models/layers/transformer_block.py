@@ -1,5 +1,6 @@
 """Blocks of encoder and decoder: attention and the feed-forward network."""
 
+import functools
 from typing import Any, NamedTuple
 
 import keras
@@ -89,13 +90,14 @@ class TransformerBlock(Configured, Layer):
         self.attention = SelfAttention(config, index, name="attention", dtype=policy)
         self.feed_forward = FeedForward(config, name="feed_forward", dtype=policy)
         epsilon, rate = config.layer_norm_eps, config.hidden_dropout_prob
-        norm = LayerNorm if config.pre_norm else ResidualNorm
-        self.attention_norm, self.output_norm = (
-            norm(config.hidden_size, epsilon, rate, config.norm_bias, name=name, dtype=policy)
-            for name in ("attention_norm", "output_norm")
+        norm = functools.partial(
+            LayerNorm if config.pre_norm else ResidualNorm,
+            *(config.hidden_size, epsilon, rate, config.norm_bias),
+            dtype=policy,
         )
-        if config.pre_norm and not (index or config.first_norm):
-            self.attention_norm = None
+        has_first = not config.pre_norm or index or config.first_norm
+        self.attention_norm = norm(name="attention_norm") if has_first else None
+        self.output_norm = norm(name="output_norm")
 
     def members(self) -> tuple[Layer, ...]:
         """The sub-layers."""

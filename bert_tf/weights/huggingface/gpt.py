@@ -43,7 +43,7 @@ _SUMMARY = {
     "summary_proj_to_labels": True,
     "summary_activation": None,
 }
-_TOKENS = {"pad_token_id": "pad", "bos_token_id": "separator", "eos_token_id": "separator"}
+_TOKENS = {"pad_token_id": "pad", "bos_token_id": "start", "eos_token_id": "separator"}
 # Causal in any case; all tokens have a position, and products of attention one order of steps.
 _HARMLESS = frozenset([*_SUMMARY, "embd_pdrop", "is_decoder", "n_ctx", "reorder_and_upcast_attn"])
 # Activations that transformers has for GPT, whose "gelu" is the one with tanh.

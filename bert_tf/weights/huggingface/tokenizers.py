@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import tokenizers
+from absl import logging
 
 from bert_tf.models.config import BertConfig
 from bert_tf.weights.bundle import Bundle
@@ -89,6 +90,8 @@ def read(
     theirs.warn_of_added(vocabulary, settings)
     if kind == "wordpiece" and config.type_vocab_size == 1:
         settings["typed"] = False  # as in KLUE's RoBERTa
+    elif config.type_vocab_size == 0:
+        settings.pop("typed", None)  # nothing reads types
     return vocabulary, settings or None
 
 
@@ -116,6 +119,12 @@ def write(model: Bundle, folder: str) -> None:
         tokens = {name: vocabulary.roles[role] for name, role in roles.items()}
         if framed:
             tokens["mask_token"] = {"content": tokens["mask_token"], **_MASK_AFTER_SPACE}
+        if framed and model.config.model_type == "gpt2" and not model.tasks:
+            logging.warning(
+                "%s: transformers ends each text with %s, also a prompt; to write texts, begin "
+                "prompts with %s and tokenize them with add_special_tokens=False.",
+                *(folder, tokens["eos_token"], tokens["bos_token"]),
+            )
     elif vocabulary.kind == "bpe":
         if not (settings["lower_case"] and settings["strip_accents"]):
             raise InputError(
@@ -151,7 +160,7 @@ def write(model: Bundle, folder: str) -> None:
         longest = settings.get("max_characters_per_word", MAX_CHARACTERS_PER_WORD)
         if longest != LONGEST_WORD:
             found["max_input_chars_per_word"] = longest  # which transformers does not read
-        if not settings.get("typed", vocabulary.form.typed):
+        if not (settings.get("typed", vocabulary.form.typed) and model.config.type_vocab_size):
             found["model_input_names"] = ["input_ids", "attention_mask"]
         tokens = {name: vocabulary.roles[role] for name, role in TEXT_ROLES.items()}
         if vocabulary.form.mask_takes_space:

@@ -15,6 +15,7 @@ from bert_tf.models.electra import BorrowedEmbeddings, Generator
 from bert_tf.models.elmo.encoder import ElmoEncoder
 from bert_tf.models.elmo_config import ElmoConfig
 from bert_tf.models.encoder_decoder import DecoderEmbeddings
+from bert_tf.models.head_config import HeadConfig
 from bert_tf.models.heads import OutputsHead
 from bert_tf.models.layers.base import Configured, Layer
 from bert_tf.objectives.base import PretrainingObjective
@@ -122,7 +123,7 @@ def test_models_are_cloned(name):
 
 
 def _own_models():
-    shapes = [HeadShape("mrpc", 2, False), HeadShape("ner", 3, True)]
+    shapes = [HeadShape("mrpc", 2, False), HeadShape("ner", 3, True, HeadConfig(crf=True))]
     yield BertEncoder(CONFIG, pad_id=3)
     yield TaskModel(CONFIG, shapes)
     yield ElmoEncoder(_ELMO, pad_id=3)
@@ -139,7 +140,21 @@ def test_our_own_models_are_saved_and_loaded(model, tmp_path):
         np.testing.assert_array_equal(found, wanted)
     assert loaded.get_config() == model.get_config()
     assert [v.path for v in loaded.variables] == [v.path for v in model.variables]
+    for wanted, found in zip(model.variables, loaded.variables, strict=True):
+        np.testing.assert_array_equal(found, wanted, err_msg=wanted.path)
     assert _trained(loaded) == _trained(model)
+
+
+@pytest.mark.parametrize("adapt", [lambda m: m.quantize("int8"), lambda m: m.enable_lora(2)])
+def test_the_transitions_of_an_adapted_head_are_saved(adapt, tmp_path):
+    model = TaskModel(CONFIG, [HeadShape("ner", 3, True, HeadConfig(crf=True))])
+    head = model.heads.of["ner"]
+    head.transitions.assign(np.arange(16.0).reshape(4, 4))
+    adapt(head)
+    model.save(f"{tmp_path}/model.keras")
+    loaded = keras.saving.load_model(f"{tmp_path}/model.keras")
+    found = loaded.heads.of["ner"].transitions
+    np.testing.assert_array_equal(found, head.transitions)
 
 
 @pytest.mark.more

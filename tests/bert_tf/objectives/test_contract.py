@@ -187,3 +187,12 @@ def test_a_model_is_saved_and_loaded_by_keras(case, tmp_path):
         np.testing.assert_array_equal(found, expected)
     for name, value in _prepared(case, loaded).items():
         np.testing.assert_array_equal(value, batch[name])
+
+
+def test_its_products_can_be_of_int8(case):
+    case, _ = case
+    model = case.make()
+    model.quantize("int8")
+    assert "int8" in {variable.dtype for variable in model.variables}
+    for value in keras.tree.flatten(model(_prepared(case, model))):
+        assert np.isfinite(value).all()

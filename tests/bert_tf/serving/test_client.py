@@ -159,3 +159,10 @@ def test_docker_starts_without_measuring(tmp_path, threads):
     values = dict(re.findall(r"^(\w+) \{ value: (\d+) \}$", config, re.M))
     assert values["batch_timeout_micros"] == "0" and wanted in config
     assert all(line.startswith("#") or " { value: " in line for line in config.split("\n") if line)
+
+
+def test_strings_of_answers_may_be_of_base64():
+    """As TensorFlow Serving sends outputs whose names end with _bytes."""
+    specs = {"x_bytes": ("DT_STRING", [-1])}
+    found = client._outputs({"outputs": [{"b64": "/wA="}, "é"]}, specs)
+    assert found["x_bytes"].tolist() == [b"\xff\0", "é".encode()]

@@ -1,6 +1,7 @@
 """The tokenizer.json that we write, as its library reads it; servers of other programs do."""
 
 import collections
+import json
 
 import pytest
 import tokenizers as library
@@ -13,6 +14,7 @@ from bert_tf.weights.formats import Format
 from pipelines.tokenizers import byte_bpe_words, registry
 from pipelines.tokenizers.bpe_vocabulary import ByteBPEVocabulary
 from pipelines.tokenizers.wordpiece_vocabulary import SPECIAL_TOKENS
+from tests.bert_tf.exported import random_bundle
 from tests.tokenizers import SENTENCES
 
 from .test_transformers_tokenizers import KINDS, _words
@@ -58,3 +60,26 @@ def test_the_library_reads_the_same_tokenizer(case, tmp_path):
     again = weights.read(f"{tmp_path}/hf")
     assert again.vocabulary == vocabulary
     assert again.resolved_settings() == model.resolved_settings()
+
+
+def test_a_model_without_segments_has_no_types_in_transformers(tmp_path):
+    vocabulary = _words(*SPECIAL_TOKENS)
+    config = BertConfig.named("distilbert-debug", vocab_size=len(vocabulary))
+    arrays = make_bundle(config, drop=(bundle.NEXT_SENTENCE, bundle.POOLER)).weights
+    model = Bundle(config, arrays, vocabulary)
+    weights.write(model, f"{tmp_path}/hf", Format.HUGGINGFACE)
+    stated = json.loads((tmp_path / "hf/tokenizer_config.json").read_text())
+    assert stated["model_input_names"] == ["input_ids", "attention_mask"]
+    assert weights.read(f"{tmp_path}/hf").resolved_settings() == model.resolved_settings()
+
+
+def test_prompts_that_transformers_would_end_are_warned_of(tmp_path, caplog):
+    """A GPT-2 that was trained here has a vocabulary whose texts begin and end with a token."""
+    vocabulary = _byte_bpe()
+    config = BertConfig.named("gpt2-debug", vocab_size=len(vocabulary))
+    model = random_bundle(config, vocabulary, [], 0, without=("next_sentence", "masked_lm"))
+    weights.write(model, f"{tmp_path}/hf", Format.HUGGINGFACE)
+    assert "begin prompts with <s> and tokenize them with add_special_tokens=False" in caplog.text
+    stated = json.loads((tmp_path / "hf/config.json").read_text())
+    assert stated["bos_token_id"] == vocabulary.id_of("start") != stated["eos_token_id"]
+    assert weights.read(f"{tmp_path}/hf").vocabulary == vocabulary

@@ -150,5 +150,5 @@ def test_they_are_adapted(config):
     again.set_weights(encoder.get_weights())
     np.testing.assert_allclose(again(ids)["sequence_output"], before, atol=1e-5)
     encoder = make_bundle(config).encoder()
-    encoder.blocks[0].quantize("int8")
+    encoder.quantize("int8")
     assert np.abs(encoder(ids)["sequence_output"] - before).mean() < 0.2

@@ -216,6 +216,8 @@ def test_one_list_stays_one_file(tmp_path):
     for name, text in (
         ("a.json", '[\n{"text": "a", "label": "x"}\n]'),
         ("b.json", '{"text": "a", "label": "x"}\n' * 2),
+        ("c.json", '[["a", "x"],\n["a", "x"]]'),
+        ("d.jsonl", '["a", "x"]\n["a", "x"]\n'),
     ):
         path = write(tmp_path / name, text)
         assert splits.find(path, PATTERNS) == {"all": path}

@@ -117,9 +117,16 @@ def test_texts_in_the_order_of_their_relevance(served, predictor, more):
         assert found[0]["document"] == {"text": texts[order[0]]}
 
 
-def test_the_relevant_label_is_entailment_or_the_second():
-    assert relevance.label({"labels": ["entailment", "not_entailment"]}) == 0
-    assert relevance.label({"labels": ["0", "1"]}) == 1
+@pytest.mark.parametrize(
+    ("labels", "relevant"),
+    [
+        ("0 1", 1), ("0 10", 1), ("no yes", 1), ("not_duplicate duplicate", 1),
+        ("entailment not_entailment", 0), ("entailment contradiction", 0), ("follows random", 0),
+        ("duplicate not_duplicate", 0), ("relevant irrelevant", 0), ("related unrelated", 0),
+    ],
+)  # fmt: skip
+def test_the_relevant_label_is_the_one_that_says_so_or_the_second(labels, relevant):
+    assert relevance.label({"labels": labels.split()}) == relevant
 
 
 def test_a_task_of_choices_ranks_before_others(predictor):
@@ -129,6 +136,14 @@ def test_a_task_of_choices_ranks_before_others(predictor):
     others = {k: v for k, v in manifest["signatures"].items() if "choices" not in v["inputs"]}
     found = relevance.signature({**manifest, "signatures": others})
     assert manifest["signatures"][found]["inputs"].keys() == {"text_a", "text_b"}
+    pairs = {"inputs": {"text_a": 0, "text_b": 0}}
+    for last in ("next_sentence", "z"):
+        tasks = [
+            {"name": name, "shape": "classification", "labels": ["a", "b"]} for name in (last, "y")
+        ]
+        signatures = {task["name"]: pairs for task in tasks}
+        first = relevance.signature({"models": [{"tasks": tasks}], "signatures": signatures})
+        assert first == ("y" if last == "next_sentence" else "z")
 
 
 def test_relevance_by_a_model_of_choices(predictor):
