@@ -25,6 +25,7 @@ from bert_tf.models.heads import MaskedLMHead
 from bert_tf.tasks import pretrained, writing
 from bert_tf.tasks.model import HeadShape
 from bert_tf.tasks.signatures import Method, ServedModel, Signature, Tensors
+from bert_tf.weights.bundle import POOLER
 from pipelines.common.errors import InputError
 from pipelines.tokenizers.base import Tokenizer
 from pipelines.tokenizers.packing import MODEL_INPUTS
@@ -157,7 +158,10 @@ class Assembly:
             for name, value in source.bundle.weights.items()
             if name.startswith(prefix)
         }
-        weights.assign(model, values, source.folder)
+        missing = weights.assign(model, values, source.folder)
+        lost = [name for name in missing if not name.startswith(POOLER)]
+        if lost and source.bundle.weights:  # those of an export come with its variables
+            raise InputError(f"{source.folder}: lacks the weight {prefix}{lost[0]}.")
         self.variables += [variable.value for variable in model.variables]
 
     @functools.cached_property

@@ -95,6 +95,8 @@ def prepare(
     data = [task_data.convert(each, tokenizer) for each in examples]
     known = list(map(tasks.load, bundle.tasks))
     data = [dataclasses.replace(x, task=x.task.begin_with(known)) for x in data]
+    for item in data:
+        item.task.check(item.train.examples)
     _check_dev(settings, data, searches)
     if settings.batch_size < least_batch(settings, data, strategy):
         raise InputError(

@@ -44,7 +44,8 @@ class VectorIndex:
                 "its name, or leave out --index."
             )
         self._similarity = vectors.settings.similarity
-        path, description = f"{vectors.path}.faiss", f"{vectors.path}.faiss.json"
+        path = f"{vectors.path.rstrip('/')}.faiss"
+        description = f"{path}.json"
         sha256 = files.sha256(vectors.manifest)
         known = files.gfile.exists(path) and json_files.read_whole(description, dict[str, str])
         try:

@@ -282,9 +282,11 @@ class Bundle:
     def next_sentence(self) -> "Bundle | None":
         """The model with its pre-trained head on pairs as a task of its own; None: it has none.
 
-        The task tells whether a text follows another one or is random (paper, section 3.1).
+        The task tells whether a text follows another one or is random (paper, section 3.1). A head
+        of tasks with layers of its own (ModernBERT) is not that of pre-training.
         """
-        if self.tasks or not self.has(NEXT_SENTENCE):
+        transformed = isinstance(self.config, BertConfig) and self.config.head_transform
+        if self.tasks or transformed or not self.has(NEXT_SENTENCE):
             return None
         name = NEXT_SENTENCE.rstrip("/")
         task = tasks.make("pair", name, max_seq_length=self.config.max_seq_length)

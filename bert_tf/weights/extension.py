@@ -64,7 +64,8 @@ def with_words(model: Bundle, words: Iterable[str]) -> tuple[Bundle, list[str]]:
     vocabulary_of(model)  # raises InputError unless it can be extended
     tokenizer = model.tokenizer()
     settings: Any = tokenizer.all_settings
-    given = list(dict.fromkeys(filter(None, map(str.strip, words))))
+    whole = kept_tokens.of(tokenizer.settings)
+    given = [word for word in dict.fromkeys(map(str.strip, words)) if word and word not in whole]
     found: dict[str, Sequence[int]] = {}
     for word, ids in zip(given, _pieces(tokenizer, given), strict=True):
         parts = [part.decode() for part in wordpiece.split_words([word], **settings).numpy()]

@@ -27,7 +27,8 @@ from bert_tf.weights.bundle import Bundle
 from bert_tf.weights.huggingface import sentence_transformers, weight_files
 from pipelines.common import files, json_files
 from pipelines.common.errors import InputError
-from pipelines.tokenizers import registry
+from pipelines.tokenizers import kept_tokens, registry
+from pipelines.tokenizers.settings import Keep
 from pipelines.tokenizers.vocabulary import TokenizerSettings, Vocabulary
 
 
@@ -196,6 +197,12 @@ def check_heads(model: Bundle, target: str) -> None:
                 f"{model.place}: {task.name} has a head that {target} does not support (a BiLSTM, "
                 "layers below the last, or pairs in both orders); write it as bert_tf."
             )
+        if (keep := getattr(task, "keep", Keep.HEAD)) != Keep.HEAD:
+            logging.warning(
+                "%s: keeps another part of long texts (--keep=%s) than programs that read %s, "
+                "which cut the end off.",
+                *(task.name, keep, target),
+            )
         windows = getattr(task, "windows", 1)
         if windows > 1:
             logging.warning(
@@ -227,6 +234,12 @@ def with_tokenizer(model: Bundle, vocab: str | None, chosen: Mapping[str, bool])
             model = elmo.with_words(model, registry.load(vocab))
         else:
             model = dataclasses.replace(model, vocabulary=_vocabulary(model, vocab))
+        whole = kept_tokens.of(old)
+        if lost := sorted({*whole} - {*model.require_vocabulary().tokens}):
+            raise InputError(
+                f"{vocab}: lacks {', '.join(lost)}, which the model's tokenizer finds whole; keep "
+                "the names of these tokens."
+            )
         kept = {"lower_case": old["lower_case"]} if "lower_case" in old else {}
     if model.vocabulary:
         model.vocabulary.check_settings({**kept, **chosen}, vocab or model.place)

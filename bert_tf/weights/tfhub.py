@@ -143,17 +143,18 @@ def read(path: str) -> Bundle:
 
 
 def _read(model: SavedModel, path: str) -> Bundle:
-    variables, settings = _variables(model), _tokenizer_settings(model)
+    vocabulary = _vocabulary(model)
+    variables, settings = _variables(model), _tokenizer_settings(model, vocabulary)
     if config_file := model.asset("config_file"):  # ours: variables have our names
         config = configs.load(config_file)
         shapes = parameter_shapes(config)
         found = {name: value for name, value in variables if name in shapes}
         check_complete(found, shapes, path)
-        return Bundle(config, found, _vocabulary(model), settings, place=path)
+        return Bundle(config, found, vocabulary, settings, place=path)
     theirs = _without_prefix(variables, path)
     bert = _config(theirs, path)
     found = _TABLE.read(theirs, bert, path)
-    return Bundle(bert, found, _vocabulary(model), settings, place=path)
+    return Bundle(bert, found, vocabulary, settings, place=path)
 
 
 def _variables(model: SavedModel) -> list[tuple[str, np.ndarray]]:
@@ -213,13 +214,18 @@ def _vocabulary(model: SavedModel) -> Vocabulary | None:
     return None
 
 
-def _tokenizer_settings(model: SavedModel) -> TokenizerSettings | None:
+def _tokenizer_settings(
+    model: SavedModel, vocabulary: Vocabulary | None
+) -> TokenizerSettings | None:
+    """Those of the vocabulary's kind; "do_lower_case" is the name in the common API."""
+    usual = vocabulary.usual if vocabulary else WordPieceVocabulary.usual
     found: TokenizerSettings = {}
-    for name, usual in {**WordPieceVocabulary.usual, "do_lower_case": True}.items():
+    for name, value_usual in {**usual, "do_lower_case": True}.items():
         for _, value in model.variables([name]):
-            if value.size == 1 and (value.dtype == bool) == isinstance(usual, bool):
-                found[name] = type(usual)(value.item())
+            if value.size == 1 and (value.dtype == bool) == isinstance(value_usual, bool):
+                item = value.item()
+                found[name] = item.decode() if isinstance(item, bytes) else type(value_usual)(item)
     if "do_lower_case" not in found:
-        return None
+        return None if "lower_case" in usual else found or None
     lower_case = found.pop("do_lower_case")
     return {"lower_case": lower_case, "strip_accents": lower_case, **found}

@@ -248,6 +248,17 @@ def _warn(
         coverage.sample(corpus, request.read),
         request.corpus,
     )
+    settings = request.settings
+    wanted = round(settings.masked_lm_prob * settings.max_seq_length)
+    masks = settings.objective.hides and settings.objective is not Objective.DENOISING
+    if masks and wanted > settings.max_predictions_per_seq:
+        logging.warning(
+            "of %d tokens, %d are masked (--max_predictions_per_seq) and not %d "
+            "(--masked_lm_prob=%s); for all of them give --max_predictions_per_seq=%d with another "
+            "--output.",
+            *(settings.max_seq_length, settings.max_predictions_per_seq, wanted),
+            *(settings.masked_lm_prob, wanted),
+        )
     single, documents = text["one_sentence_documents"], text["documents"]
     held_out, fraction = text["held_out_documents"], request.settings.held_out_fraction
     if 2 * held_out < fraction * documents:  # where units have few, some are alone and left out

@@ -21,11 +21,14 @@ def predict(
     """Probabilities of labels [examples, labels], learned from words and pairs of words.
 
     Of texts without spaces, characters and pairs of characters take their place. The training data
-    must have two labels.
+    must have two labels; if they are drawn from, each label keeps an example.
     """
     if len(training) > _MAX_EXAMPLES:
-        drawn = np.random.default_rng(0).permutation(len(training))[:_MAX_EXAMPLES]
-        training = tuple(training[index] for index in drawn)
+        drawn = [training[index] for index in np.random.default_rng(0).permutation(len(training))]
+        rare = {e.truth: e for e in drawn[_MAX_EXAMPLES:]}
+        for example in drawn[:_MAX_EXAMPLES]:
+            rare.pop(example.truth, None)
+        training = (*drawn[:_MAX_EXAMPLES], *rare.values())
     texts, others = (
         [f"{e.text_a} {e.text_b or ''}" for e in part] for part in (training, examples)
     )

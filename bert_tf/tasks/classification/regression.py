@@ -9,7 +9,7 @@ import scipy.stats
 import tensorflow as tf
 
 from bert_tf.tasks import signatures
-from bert_tf.tasks.base import Batch
+from bert_tf.tasks.base import Batch, Task
 from bert_tf.tasks.classification.texts import TextTask, glue_files, show_texts, text_files
 from bert_tf.tasks.reports import file_of
 from bert_tf.tasks.signatures import Arrays, Method, ServedModel, Signature
@@ -55,10 +55,20 @@ class Regression(TextTask):
         found = super().describe()
         return {k: v for k, v in found.items() if (k, v) != ("activation", None)}
 
+    def scores(self, logits: Any) -> Any:
+        """The scores that logits [batch, numbers] stand for."""
+        return signatures.sigmoid(logits) if self.activation == "sigmoid" else logits
+
     def outputs(self, logits: Any) -> dict[str, Any]:
         """The scores: `score` [batch], or `scores` [batch, numbers] if there are several."""
-        scores = signatures.sigmoid(logits) if self.activation == "sigmoid" else logits
+        scores = self.scores(logits)
         return {"scores": scores} if self.labels else {"score": scores[:, 0]}
+
+    def begin_with(self, known: Iterable[Task]) -> Self:
+        """A head that is trained further keeps what makes its logit a score."""
+        same = (x for x in known if isinstance(x, Regression) and x.name == self.name)
+        found = next((task.activation for task in same if task.labels == self.labels), None)
+        return dataclasses.replace(self, activation=found)
 
     def signatures(self, model: ServedModel) -> list[Signature]:
         """As for all texts; TensorFlow Serving's interface for regression has one number."""
@@ -100,6 +110,12 @@ class Regression(TextTask):
                         "such as 2.5, or leave the example out. Several have columns of their own: "
                         "--columns=label=FIRST+SECOND."
                     )
+                if self.activation == "sigmoid" and not 0 <= float(number) <= 1:
+                    raise InputError(
+                        f"{example.place}: the score {number} is not from 0 to 1, and the "
+                        "model's scores are; give --task another name, so that a new head is "
+                        "trained, or divide the scores by the largest."
+                    )
             if found and len(found) != self.units:
                 raise InputError(
                     f"{example.place}: has {counted(len(found), 'score')}, and the task "
@@ -129,11 +145,11 @@ class Regression(TextTask):
 
     def losses(self, logits: tf.Tensor, batch: dict[str, tf.Tensor]) -> tf.Tensor:
         """Squared errors, the means of all numbers."""
-        return tf.reduce_mean(tf.square(logits - batch["labels"]), -1)
+        return tf.reduce_mean(tf.square(self.scores(logits) - batch["labels"]), -1)
 
     def teacher_losses(self, logits: tf.Tensor, teacher: tf.Tensor) -> tf.Tensor:
-        """Squared differences, the means of all numbers."""
-        return tf.reduce_mean(tf.square(logits - teacher), -1)
+        """Squared differences from the teacher's scores, the means of all numbers."""
+        return tf.reduce_mean(tf.square(self.scores(logits) - teacher), -1)
 
     def from_outputs(self, examples: Examples, outputs: Arrays) -> list[float | np.ndarray]:
         """The scores."""

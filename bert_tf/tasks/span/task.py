@@ -87,6 +87,10 @@ class SpanTask(ServedSpans):
         threshold = squad_metrics.best_threshold(examples, answers, odds)
         return dataclasses.replace(self, null_threshold=threshold)
 
+    def classes(self, example: SpanExample) -> set[str]:
+        """Whether the question has an answer."""
+        return {"answer" if example.answers else "none"}
+
     def problem(self, example: SpanExample) -> str | None:
         """An empty text, an answer that is not at its offset, or none where each has one."""
         if self.allow_null is False and example.answers == ():

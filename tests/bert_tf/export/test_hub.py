@@ -1,5 +1,7 @@
 """The Hub pair, in programs without our code, and as a Keras 3 layer."""
 
+import collections
+import dataclasses
 import json
 import os
 import shutil
@@ -14,8 +16,12 @@ import tensorflow as tf
 
 from bert_tf import weights
 from bert_tf.export import hub, sources
+from bert_tf.models.config import BertConfig
 from bert_tf.serving.hub_layer import HubLayer
+from bert_tf.weights import extension
 from pipelines.common.errors import InputError
+from pipelines.tokenizers.bpe_vocabulary import ByteBPEVocabulary
+from tests.bert_tf.exported import random_bundle
 
 pytestmark = pytest.mark.more
 
@@ -125,3 +131,22 @@ def test_a_damaged_pair_is_named(pair, tmp_path):
             weights.read(str(copy))
         (copy / name).write_bytes(data)
     assert weights.read(str(copy)).vocabulary
+
+
+def test_settings_of_other_tokenizers_are_read_back(bundle, tmp_path):
+    kept = extension.with_kept_tokens(bundle, ["<e1>"])
+    words = ByteBPEVocabulary.learn(collections.Counter({b"the": 5, b" words": 9}), 263)
+    config = BertConfig.named("roberta-debug", vocab_size=len(words))
+    settings = words.resolve({"add_prefix_space": True, "strip": True})
+    bytes_ = random_bundle(config, words, [], 0, without=("next_sentence", "masked_lm"))
+    for name, model in (
+        ("kept", kept),
+        ("bytes", dataclasses.replace(bytes_, tokenizer_settings=settings)),
+    ):
+        place = str(tmp_path / name)
+        encoder, _ = hub.export(sources.of_bundle(model, place), f"{place}/hub")
+        again = weights.read(encoder)
+        assert again.resolved_settings() == model.resolved_settings()
+        texts = ["ab ", "the <e1> layer"]
+        found, wanted = (each.tokenizer().tokenize(texts).to_list() for each in (again, model))
+        assert found == wanted

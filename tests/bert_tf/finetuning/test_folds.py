@@ -10,7 +10,13 @@ import pytest
 from bert_tf import tasks
 from bert_tf.finetuning import dev_split, folds, sweep, task_report
 from pipelines.common.errors import InputError
-from pipelines.labelled.schema import MultiLabelExample, TextExample, WordsExample
+from pipelines.labelled.schema import (
+    AnswerSpan,
+    MultiLabelExample,
+    SpanExample,
+    TextExample,
+    WordsExample,
+)
 from tests.bert_tf.labelled_data import make_texts, settings_of
 
 
@@ -49,6 +55,17 @@ def test_a_label_that_the_rest_lacks_stays_in_training():
     ]
     assert not any(e.labels for part in parts for e in part["dev"])
     assert all(len(part["train"]) + len(part["dev"]) == 10 for part in parts)
+
+
+def test_the_only_question_without_an_answer_stays_in_training():
+    answer = (AnswerSpan("a", 0),)
+    examples = [
+        SpanExample(str(n), "f: row 1", "q ?", f"a text {n}", answer if n != 7 else ())
+        for n in range(10)
+    ]
+    for number in range(5):
+        found = dev_split.with_dev(tasks.make("span"), {"all": list(examples)}, 0.1, (number, 5))
+        assert examples[7] in found["train"]
 
 
 def test_folds_need_texts_and_no_dev_file():

@@ -270,7 +270,13 @@ _QUICK_READ = (
 
 @pytest.mark.parametrize(
     ("family", "layers", "freeze"),
-    [pytest.param(*case, marks=[pytest.mark.slow] * (case not in _QUICK_READ)) for case in _READ],
+    [
+        *(
+            pytest.param(*case, marks=[pytest.mark.slow] * (case not in _QUICK_READ))
+            for case in _READ
+        ),
+        pytest.param("mpnet", HeadLayers.EMBEDDINGS, None, marks=pytest.mark.more),
+    ],
 )
 def test_what_no_head_reads_is_not_trained(tmp_path, family, layers, freeze):
     """Above the layers that are read, and around frozen ones, there is no gradient."""

@@ -9,6 +9,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 
 from bert_tf import tasks
+from bert_tf.tasks.classification import bag_of_words
 from bert_tf.tasks.classification.task import ClassPrediction
 from bert_tf.tasks.tagging.task import TagsPrediction
 from pipelines.common.errors import InputError
@@ -162,3 +163,13 @@ def test_labels_that_differ_in_case_alone_are_named(caplog):
         mapped = tuple((label, label) for label in sorted(set(rare)))
         task = dataclasses.replace(tasks.make(kind), label_map=mapped).fit(examples)
         assert task.labels == ("NEGATIVE", "negative", "positive")
+
+
+def test_words_of_a_rare_label_are_not_lost_where_examples_are_drawn(monkeypatch):
+    monkeypatch.setattr(bag_of_words, "_MAX_EXAMPLES", 20)
+    for place in range(0, 60, 7):
+        training = _texts(*["a"] * 60)
+        training[place] = dataclasses.replace(training[place], text_a="rare words", label="b")
+        task = tasks.make("classification").fit(training)
+        found = task.bag_of_words(training, [training[place], training[place - 1]])
+        assert [guess.label for guess in found] == ["b", "a"]

@@ -6,6 +6,7 @@ import json
 import numpy as np
 import pytest
 import scipy.stats
+import tensorflow as tf
 
 from bert_tf import tasks, weights
 from bert_tf.export import saved_model, sources
@@ -97,3 +98,18 @@ def test_other_programs_and_exports_have_all_numbers(task, examples, vocab_path,
     _, alone = predictor.predict(predictor.task(), [examples[0], examples[1]])
     expected = predictor("moods", text=[examples[1].text_a])["scores"][0]
     np.testing.assert_allclose(alone, expected, atol=1e-5)
+
+
+def test_a_head_that_is_trained_further_keeps_its_sigmoid():
+    known = dataclasses.replace(tasks.make("regression", "rank"), activation="sigmoid")
+    task = tasks.make("regression", "rank").begin_with([known])
+    assert task.activation == "sigmoid" and tasks.load(task.describe()).activation == "sigmoid"
+    assert tasks.make("regression", "other").begin_with([known]).activation is None
+    logits = tf.constant([[2.0], [-1.0]])
+    wanted = task.outputs(logits.numpy())["score"][:, np.newaxis].astype(np.float32)
+    right = np.square(wanted - [[0.3], [0.9]])[:, 0]
+    labels = tf.constant([[0.3], [0.9]])
+    np.testing.assert_allclose(task.losses(logits, {"labels": labels}), right, rtol=1e-5)
+    np.testing.assert_allclose(task.teacher_losses(logits, labels), right, rtol=1e-5)
+    with pytest.raises(InputError, match="the score 4.5 is not from 0 to 1"):
+        task.check([TextExample("1", "f: row 1", "a", None, "4.5")])

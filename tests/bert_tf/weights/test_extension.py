@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from bert_tf import weights
-from bert_tf.weights import extension
+from bert_tf.weights import extension, formats
 from bert_tf.weights.bundle import parameter_shapes
 from pipelines.common.errors import InputError
 from tests import commands
@@ -96,3 +96,13 @@ def test_commands(init, tmp_path):
     done = commands.run(*marks, f"--output={tmp_path}/marked")
     assert "<e1>, </e1> are tokens" in done.stdout
     assert weights.read(f"{tmp_path}/marked").resolved_settings()["kept_tokens"] == "<e1> </e1>"
+
+
+def test_tokens_that_are_kept_are_words_already_and_keep_their_names(model, tmp_path):
+    kept = extension.with_kept_tokens(model, ["<e1>"])
+    extended, added = extension.with_words(kept, ["lights", "<e1>"])
+    assert added == ["lights"] and extended.vocabulary.tokens[-2:] == ("<e1>", "lights")
+    path = tmp_path / "vocab.txt"
+    path.write_text("\n".join(kept.vocabulary.tokens).replace("<e1>", "<x>") + "\n")
+    with pytest.raises(InputError, match=r"vocab.txt: lacks <e1>, .* keep the names"):
+        formats.with_tokenizer(kept, str(path), {})

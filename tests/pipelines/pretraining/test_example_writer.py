@@ -93,6 +93,16 @@ def test_held_out_documents_are_in_no_training_example(corpus_path, vocab_path, 
     assert not tokens[True] & tokens[False]
 
 
+def test_fewer_masks_than_asked_for_are_told(corpus_path, vocab_path, tmp_path, caplog):
+    more = {"masked_lm_prob": 0.4, "max_predictions_per_seq": 7, "max_seq_length": 32}
+    example_writer.write(request(corpus_path, vocab_path, str(tmp_path / "o"), **more), HERE)
+    assert "of 32 tokens, 7 are masked (--max_predictions_per_seq) and not 13" in caplog.text
+    caplog.clear()
+    more["max_predictions_per_seq"] = 13
+    example_writer.write(request(corpus_path, vocab_path, str(tmp_path / "p"), **more), HERE)
+    assert "are masked" not in caplog.text
+
+
 def test_held_out_examples_have_the_masks_of_the_paper(corpus_path, vocab_path, tmp_path):
     output = str(tmp_path / "o")
     more = {"masked_lm_prob": 0.4, "max_predictions_per_seq": 20}
