@@ -248,9 +248,9 @@ def _warn(
         coverage.sample(corpus, request.read),
         request.corpus,
     )
-    settings = request.settings
+    settings, objective = request.settings, Objective(request.settings.objective)
     wanted = round(settings.masked_lm_prob * settings.max_seq_length)
-    masks = settings.objective.hides and settings.objective is not Objective.DENOISING
+    masks = objective.hides and objective is not Objective.DENOISING
     if masks and wanted > settings.max_predictions_per_seq:
         logging.warning(
             "of %d tokens, %d are masked (--max_predictions_per_seq) and not %d "
@@ -268,7 +268,7 @@ def _warn(
             "more examples of evaluation use a larger fraction with another --output.",
             *(held_out, documents, fraction),
         )
-    if request.settings.objective is Objective.MLM_NSP and 2 * single > documents:
+    if objective is Objective.MLM_NSP and 2 * single > documents:
         logging.warning(
             "%d of %d documents have one sentence, which has no next one: in %.0f %% of the "
             "examples the next sentence is random, so that there is little to learn from it. Use "
