@@ -54,11 +54,10 @@ def finetune(settings: FineTuningSettings, output: str, cache: str) -> dict[str,
         folder = f"{output}/{_FOLDS}/{number + 1}-of-{settings.folds}"
         found.append(sweep.finetune(chosen, folder, cache)["metrics"]["median"])
         files.remove_tree(f"{folder}/checkpoint")
-    names = list(dict.fromkeys(name for metrics in found for name in metrics))
-    some = [name for name in names if not all(name in metrics for metrics in found)]
-    if some:
+    names = [name for name in found[0] if all(name in metrics for metrics in found)]
+    if some := sorted(set().union(*found).difference(names)):
         logging.warning("left out, as not every fold has such examples: %s", ", ".join(some))
-    by_name = {name: [each[name] for each in found] for name in names if name not in some}
+    by_name = {name: [metrics[name] for metrics in found] for name in names}
     report[_FOLDS] = {
         "count": settings.folds,
         "by_fold": by_name,

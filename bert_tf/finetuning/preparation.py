@@ -94,9 +94,11 @@ def prepare(
     tokenizer = bundle.tokenizer()
     data = [task_data.convert(each, tokenizer) for each in examples]
     known = list(map(tasks.load, bundle.tasks))
-    data = [dataclasses.replace(x, task=x.task.begin_with(known)) for x in data]
-    for item in data:
-        item.task.check(item.train.examples)
+    for index, item in enumerate(data):
+        task = item.task.begin_with(known)
+        if task != item.task:
+            task.check(item.train.examples)  # again: a sigmoid asks for scores from 0 to 1
+            data[index] = dataclasses.replace(item, task=task)
     _check_dev(settings, data, searches)
     if settings.batch_size < least_batch(settings, data, strategy):
         raise InputError(

@@ -88,6 +88,11 @@ def pretrain(settings: PretrainingSettings, output: str, options: RunOptions) ->
     data = inputs.open_data(settings)
     config = inputs.model_config(settings, data)
     if data.held_out is None:
+        if options.evaluate_every:
+            logging.warning(
+                "--evaluate_every has no effect: there are no held-out examples "
+                "(write-examples --held_out_fraction)."
+            )
         options = dataclasses.replace(options, evaluate_every=0)
     with lost_workers.watchdog(strategy, settings.worker_timeout) as watchdog:
         precision = run_folder.settled_precision(settings.precision, output, strategy)

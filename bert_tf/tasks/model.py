@@ -233,9 +233,11 @@ class TaskObjective:
         pooler = [] if self.head.reads_pooled else encoder.pooler.variables
         top = max(self.task.head.indices(self.model.config.num_hidden_layers))
         above = [] if self._language_model else encoder.layer_variables()[1 + top :]
+        # Attention alone reads the table of relative positions, which the embeddings have (MPNet).
+        relative = getattr(encoder.embeddings, "relative_positions", None)
+        if relative is not None and top == 0 and above:
+            above.append([relative])
         unused = {id(variable) for variable in itertools.chain(pooler, *above)}
-        if top == 0 and not self._language_model:  # no attention reads them (MPNet)
-            unused.add(id(getattr(encoder.embeddings, "relative_positions", None)))
         shared = [v for v in encoder.trainable_variables if id(v) not in unused]
         return [*shared, *self.head.trainable_variables]
 

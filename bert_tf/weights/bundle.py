@@ -285,8 +285,14 @@ class Bundle:
         The task tells whether a text follows another one or is random (paper, section 3.1). A head
         of tasks with layers of its own (ModernBERT) is not that of pre-training.
         """
-        transformed = isinstance(self.config, BertConfig) and self.config.head_transform
-        if self.tasks or transformed or not self.has(NEXT_SENTENCE):
+        if self.tasks or not self.has(NEXT_SENTENCE):
+            return None
+        if isinstance(self.config, BertConfig) and self.config.head_transform:
+            logging.warning(
+                "%s: next sentences are not told, as heads of tasks have a dense layer and a norm "
+                "here that pre-training does not train.",
+                self.place,
+            )
             return None
         name = NEXT_SENTENCE.rstrip("/")
         task = tasks.make("pair", name, max_seq_length=self.config.max_seq_length)

@@ -203,6 +203,11 @@ def check_heads(model: Bundle, target: str) -> None:
                 "which cut the end off.",
                 *(task.name, keep, target),
             )
+        if getattr(task, "thresholds", ()):
+            logging.warning(
+                "%s: has a threshold for each label, where programs that read %s take 0.5.",
+                *(task.name, target),
+            )
         windows = getattr(task, "windows", 1)
         if windows > 1:
             logging.warning(
@@ -234,12 +239,6 @@ def with_tokenizer(model: Bundle, vocab: str | None, chosen: Mapping[str, bool])
             model = elmo.with_words(model, registry.load(vocab))
         else:
             model = dataclasses.replace(model, vocabulary=_vocabulary(model, vocab))
-        whole = kept_tokens.of(old)
-        if lost := sorted({*whole} - {*model.require_vocabulary().tokens}):
-            raise InputError(
-                f"{vocab}: lacks {', '.join(lost)}, which the model's tokenizer finds whole; keep "
-                "the names of these tokens."
-            )
         kept = {"lower_case": old["lower_case"]} if "lower_case" in old else {}
     if model.vocabulary:
         model.vocabulary.check_settings({**kept, **chosen}, vocab or model.place)
@@ -256,5 +255,11 @@ def _vocabulary(model: Bundle, path: str) -> Vocabulary:
         raise InputError(
             f"{path}: has {len(vocabulary)} tokens, the model's own vocabulary "
             f"{len(model.vocabulary)}; a new one may rename tokens, but must not renumber them."
+        )
+    whole = kept_tokens.of(model.tokenizer_settings or {})
+    if lost := [token for token in whole if token not in vocabulary.tokens]:
+        raise InputError(
+            f"{path}: lacks {', '.join(lost)}, which the model's tokenizer finds whole; keep the "
+            "names of these tokens."
         )
     return vocabulary

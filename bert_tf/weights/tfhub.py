@@ -220,11 +220,11 @@ def _tokenizer_settings(
     """Those of the vocabulary's kind; "do_lower_case" is the name in the common API."""
     usual = vocabulary.usual if vocabulary else WordPieceVocabulary.usual
     found: TokenizerSettings = {}
-    for name, value_usual in {**usual, "do_lower_case": True}.items():
+    for name, default in {**usual, "do_lower_case": True}.items():
         for _, value in model.variables([name]):
-            if value.size == 1 and (value.dtype == bool) == isinstance(value_usual, bool):
+            if value.size == 1 and (value.dtype == bool) == isinstance(default, bool):
                 item = value.item()
-                found[name] = item.decode() if isinstance(item, bytes) else type(value_usual)(item)
+                found[name] = item.decode() if isinstance(item, bytes) else type(default)(item)
     if "do_lower_case" not in found:
         return None if "lower_case" in usual else found or None
     lower_case = found.pop("do_lower_case")

@@ -65,6 +65,7 @@ def write(request: ExampleRequest, runner: Runner | None = None) -> dict[str, An
     )
     tokens = units.load_tokenizer(request.vocab, request.tokenizer)
     _check_vocabulary(request, tokens)
+    _warn_of_masks(request.settings)
     with (
         locks.held(request.output),
         runner.started(f"{request.output}/{UNFINISHED}/steps", units.__name__) as workers,
@@ -89,6 +90,21 @@ def _check_vocabulary(request: ExampleRequest, tokens: Tokenizer) -> None:
         raise InputError(
             f"{request.vocab}: with {has} token for the start of a text, --objective=left_to_right "
             f"has no sequences of --sequences={settings.sequences}; give --sequences={other}."
+        )
+
+
+def _warn_of_masks(settings: ExampleSettings) -> None:
+    """Warns if there are fewer masks than the fraction of the tokens asks for."""
+    objective = Objective(settings.objective)
+    wanted = round(settings.masked_lm_prob * settings.max_seq_length)
+    masks = objective.hides and objective is not Objective.DENOISING
+    if masks and wanted > settings.max_predictions_per_seq:
+        logging.warning(
+            "of %d tokens, %d are masked (--max_predictions_per_seq) and not %d "
+            "(--masked_lm_prob=%s); for all of them give --max_predictions_per_seq=%d with another "
+            "--output.",
+            *(settings.max_seq_length, settings.max_predictions_per_seq, wanted),
+            *(settings.masked_lm_prob, wanted),
         )
 
 
@@ -248,17 +264,6 @@ def _warn(
         coverage.sample(corpus, request.read),
         request.corpus,
     )
-    settings, objective = request.settings, Objective(request.settings.objective)
-    wanted = round(settings.masked_lm_prob * settings.max_seq_length)
-    masks = objective.hides and objective is not Objective.DENOISING
-    if masks and wanted > settings.max_predictions_per_seq:
-        logging.warning(
-            "of %d tokens, %d are masked (--max_predictions_per_seq) and not %d "
-            "(--masked_lm_prob=%s); for all of them give --max_predictions_per_seq=%d with another "
-            "--output.",
-            *(settings.max_seq_length, settings.max_predictions_per_seq, wanted),
-            *(settings.masked_lm_prob, wanted),
-        )
     single, documents = text["one_sentence_documents"], text["documents"]
     held_out, fraction = text["held_out_documents"], request.settings.held_out_fraction
     if 2 * held_out < fraction * documents:  # where units have few, some are alone and left out
@@ -268,7 +273,7 @@ def _warn(
             "more examples of evaluation use a larger fraction with another --output.",
             *(held_out, documents, fraction),
         )
-    if objective is Objective.MLM_NSP and 2 * single > documents:
+    if Objective(request.settings.objective) is Objective.MLM_NSP and 2 * single > documents:
         logging.warning(
             "%d of %d documents have one sentence, which has no next one: in %.0f %% of the "
             "examples the next sentence is random, so that there is little to learn from it. Use "

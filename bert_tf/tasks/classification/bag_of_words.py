@@ -25,10 +25,10 @@ def predict(
     """
     if len(training) > _MAX_EXAMPLES:
         drawn = [training[index] for index in np.random.default_rng(0).permutation(len(training))]
-        rare = {e.truth: e for e in drawn[_MAX_EXAMPLES:]}
-        for example in drawn[:_MAX_EXAMPLES]:
-            rare.pop(example.truth, None)
-        training = (*drawn[:_MAX_EXAMPLES], *rare.values())
+        drawn, rest = drawn[:_MAX_EXAMPLES], drawn[_MAX_EXAMPLES:]
+        known = {example.truth for example in drawn}
+        rare = {example.truth: example for example in rest if example.truth not in known}
+        training = (*drawn, *rare.values())
     texts, others = (
         [f"{e.text_a} {e.text_b or ''}" for e in part] for part in (training, examples)
     )

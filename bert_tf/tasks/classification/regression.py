@@ -66,8 +66,10 @@ class Regression(TextTask):
 
     def begin_with(self, known: Iterable[Task]) -> Self:
         """A head that is trained further keeps what makes its logit a score."""
-        same = (x for x in known if isinstance(x, Regression) and x.name == self.name)
-        found = next((task.activation for task in same if task.labels == self.labels), None)
+        form = (self.name, self.labels, self.head)
+        regressions = (task for task in known if isinstance(task, Regression))
+        same = (task for task in regressions if (task.name, task.labels, task.head) == form)
+        found = next((task.activation for task in same), None)
         return dataclasses.replace(self, activation=found)
 
     def signatures(self, model: ServedModel) -> list[Signature]:

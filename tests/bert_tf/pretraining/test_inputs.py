@@ -7,8 +7,13 @@ import pytest
 
 from bert_tf.models.config import BertConfig
 from bert_tf.objectives.masked_lm import MaskedLMNextSentence
-from bert_tf.pretraining import inputs
-from bert_tf.pretraining.settings import DistillationSettings, Phase, PretrainingSettings
+from bert_tf.pretraining import inputs, run
+from bert_tf.pretraining.settings import (
+    DistillationSettings,
+    Phase,
+    PretrainingSettings,
+    RunOptions,
+)
 from bert_tf.weights import Bundle
 from pipelines.common.errors import InputError
 from tests import commands
@@ -125,3 +130,16 @@ def test_phases_that_draw_masks_need_the_same_rates(corpus_path, vocab_path, tmp
         said = rf"/{name}: was written with --{name}=.*/first with .* again"
         with pytest.raises(InputError, match=said):
             inputs.open_data(settings)
+
+
+def test_evaluations_that_have_no_examples_are_told(
+    corpus_path, vocab_path, tmp_path, monkeypatch, caplog
+):
+    flags = ("--max_seq_length=32", "--max_predictions_per_seq=5")
+    write_examples(corpus_path, vocab_path, tmp_path / "data", *flags)
+    settings = PretrainingSettings((Phase(str(tmp_path / "data"), 2, 8),), model="debug")
+    monkeypatch.setattr(run.lost_workers, "watchdog", lambda *_: 1 / 0)  # ends it before it trains
+    for steps, told in ((0, False), (1, True)):
+        with pytest.raises(ZeroDivisionError):
+            run.pretrain(settings, str(tmp_path / "out"), RunOptions(evaluate_every=steps))
+        assert ("--evaluate_every has no effect" in caplog.text) == told

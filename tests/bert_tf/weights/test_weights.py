@@ -290,14 +290,23 @@ def test_the_head_on_pairs_is_a_task():
     assert make_bundle(drop=(bundle.NEXT_SENTENCE,)).next_sentence() is None
 
 
-def test_a_next_sentence_head_is_a_task_where_heads_of_tasks_are_plain():
+def test_a_next_sentence_head_is_a_task_where_heads_of_tasks_are_plain(caplog):
     """Those of ModernBERT have a dense layer and a norm, which no pre-training has trained."""
     assert make_bundle().next_sentence().tasks[0]["labels"] == ["follows", "random"]
     config = dataclasses.replace(CONFIG, head_transform=True)
     assert make_bundle(config).next_sentence() is None
+    assert "next sentences are not told" in caplog.text
 
 
 def test_other_programs_cut_the_end_of_long_texts_off(caplog):
     task = {"name": "mood", "shape": "classification", "labels": ["a", "b", "c"], "keep": "tail"}
     formats.check_heads(make_bundle(shape="classification", name="mood", task=task), "huggingface")
     assert "mood: keeps another part of long texts (--keep=tail)" in caplog.text
+    task = {
+        "name": "moods",
+        "shape": "multilabel",
+        "labels": ["a", "b", "c"],
+        "thresholds": [0.2, 0.5, 0.9],
+    }
+    formats.check_heads(make_bundle(shape="multilabel", name="moods", task=task), "huggingface")
+    assert "moods: has a threshold for each label" in caplog.text
