@@ -72,9 +72,12 @@ def test_of_elmo_too(compilation):
 
 
 def test_memory_is_less():
-    """Of a process, for its first step; a part of that, TensorFlow's own, stays as it is."""
+    """Of a process, for its first step; a part of that, TensorFlow's own, stays as it is.
+
+    That part differs between machines: of 40 rows 0.5 to 0.78 of the memory was left, of 80 0.41.
+    """
     command = (
-        "tests.bert_tf.training.memory_of_a_step", f"--xla={Compilation.FUSED}", "--rows=40"
+        "tests.bert_tf.training.memory_of_a_step", f"--xla={Compilation.FUSED}", "--rows=80"
     )  # fmt: skip
     running = [commands.Running(*command, *more) for more in ((), ("--rematerialize",))]
     ends = [process.wait() for process in running]
