@@ -115,7 +115,7 @@ def make_logits_function(
     beams = task.generation.beams if task.generation else 1  # which are sequences, too
     sequences: Any = task.max_sequences or getattr(task, "windows", 1)  # of a row
     most = max(1, _EVALUATION_BATCH // (beams * sequences))  # rows in a batch
-    runs: dict[int, Any] = {}  # by number of rows
+    runs: dict[Any, Any] = {}  # by the form of batches
 
     def replica_logits(batch: dict[str, tf.Tensor]) -> tf.Tensor:
         with fused_ops.compile_fused(fused):
@@ -126,13 +126,14 @@ def make_logits_function(
         size = -(-max(1, min(most, len(features))) // replicas) * replicas
         order = list(bucketing.evaluation_order(lengths, size))
         dataset = _distribute(task, features, lambda: iter(order), size, strategy, labels=False)
-        if size not in runs:
-            runs[size] = tf.function(
+        form = tuple(sorted(dataset.element_spec.items()))
+        if form not in runs:
+            runs[form] = tf.function(
                 lambda batch: strategy.run(replica_logits, args=(batch,)),
                 autograph=False,
                 input_signature=[dataset.element_spec],
             )
-        run = runs[size]
+        run = runs[form]
         results: dict[int, np.ndarray] = {}
         gathered = mapped(lambda b: strategy.gather(run(b), axis=0).numpy(), dataset, at_once)
         for rows, found in zip(progress(order), gathered, strict=True):

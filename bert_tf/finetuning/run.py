@@ -50,7 +50,8 @@ class Evaluation(TypedDict):
 class RunResult(TypedDict):
     """The result of a run: `score` and `metrics` of the kept weights, and the time it took.
 
-    `score` is None without dev data, `diverged` a message if the loss became NaN or infinite.
+    `score` is None without dev data, `diverged` a message if the loss became NaN or infinite. A run
+    of `steps` may have ended before them.
     """
 
     learning_rate: float
@@ -58,6 +59,7 @@ class RunResult(TypedDict):
     score: float | None
     metrics: dict[str, float]
     evaluations: list[Evaluation]
+    steps: int
     seconds: float
     diverged: str | None
 
@@ -217,6 +219,7 @@ class Run:
                 "score": score,
                 "metrics": metrics,
                 "evaluations": scores.found,
+                "steps": self.total_steps,
                 "seconds": monitor.seconds(),
                 "diverged": diverged,
             }

@@ -106,9 +106,15 @@ def _study(output: str, settings: FineTuningSettings) -> Any:
         )
     for trial in study.get_trials(states=[optuna.trial.TrialState.RUNNING]):
         study.tell(trial.number, state=optuna.trial.TrialState.FAIL)
-        if trial.params:
-            study.enqueue_trial(trial.params)
+        # One that was killed before all its settings were drawn leaves the draw to the next.
+        given = trial.system_attrs.get("fixed_params") or (trial.params if _is_drawn(trial) else {})
+        if given:
+            study.enqueue_trial(given)
     return study
+
+
+def _is_drawn(trial: Any) -> bool:
+    return "layer_decay" in trial.params  # the last one of `_suggested`
 
 
 def _has_time(study: Any, seconds: float) -> bool:
@@ -129,7 +135,7 @@ def _try(study: Any, prepared: PreparedRun, output: str) -> None:
     """Does the next trial, and removes its files unless it is the best."""
     optuna = optional.load("optuna", _EXTRA)
     # What comes next follows from the trials so far, whether or not the search was resumed.
-    tried = {_folder(trial, output) for trial in study.trials if trial.params}
+    tried = {_folder(trial, output) for trial in study.trials if _is_drawn(trial)}
     study.sampler = optuna.samplers.TPESampler(seed=len(tried))
     trial = study.ask()
     chosen = dataclasses.replace(prepared, settings=_suggested(trial, prepared))
@@ -151,7 +157,11 @@ def _try(study: Any, prepared: PreparedRun, output: str) -> None:
     score, state = None, states.FAIL
     try:
         report = sweep.train(chosen, folder, tensorboard=False, evaluated=evaluated)
-        score, state = report["grid"][0]["score"], states.COMPLETE
+        run = report["grid"][0]
+        for item in run["evaluations"]:  # of a run that had ended when the search was killed
+            evaluated(item["step"] / run["steps"], item["score"])
+        score, state = run["score"], states.COMPLETE
+        begin = min(begin, time.perf_counter() - report["seconds"])  # with earlier processes
     except optuna.TrialPruned:
         state = states.PRUNED
     except InputError as error:

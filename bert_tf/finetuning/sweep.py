@@ -22,7 +22,7 @@ from bert_tf.weights import own
 from pipelines.common import files, json_files
 
 # What the report has of each run.
-_GRID = ("learning_rate", "seed", "score", "metrics", "evaluations", "diverged")
+_GRID = ("learning_rate", "seed", "score", "metrics", "evaluations", "steps", "diverged")
 
 
 @lost_workers.reported()

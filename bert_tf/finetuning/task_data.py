@@ -16,7 +16,7 @@ from bert_tf.tasks.reports import file_of
 from pipelines.common import files
 from pipelines.common.errors import InputError
 from pipelines.common.texts import listed
-from pipelines.labelled import labelled_lines, labels, splits, tables
+from pipelines.labelled import columnar, labelled_lines, labels, splits, tables
 from pipelines.labelled.features import Features
 from pipelines.labelled.schema import have_labels, label_of, text_of
 from pipelines.labelled.source import Source
@@ -254,6 +254,7 @@ def files_of(request: TaskRequest) -> list[str]:
     """All files that a task reads, with those beside its data that may name labels."""
     paths = _paths(request, make(request.kind, request.name)).values()
     found = [file for path in paths for file in tables.files_of(path)]
+    found += sorted({columnar.info_beside(path) for path in found})
     beside = (labels.beside(path, request.encoding) for path in paths)
     return found + [names[0] for names in beside if names]
 

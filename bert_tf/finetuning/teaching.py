@@ -12,7 +12,6 @@ from bert_tf.finetuning import batches, task_data
 from bert_tf.finetuning.batches import LogitsFunction
 from bert_tf.finetuning.task_data import Split, TaskData
 from bert_tf.tasks import Task
-from bert_tf.tasks.classification.regression import Regression
 from bert_tf.tasks.model import TaskModel, TaskObjective
 from bert_tf.training import distribution
 from bert_tf.weights import Bundle
@@ -86,9 +85,8 @@ class Teacher:
 
     def teach(self, data: TaskData) -> TaskData:
         """The data with the teacher's logits, or its scores, for each training example."""
-        found = self._logits(self._features(data.task, data.train))
-        if isinstance(self.task, Regression):
-            found = [self.task.scores(row) for row in found]
+        logits = self._logits(self._features(data.task, data.train))
+        found = [self.task.scores(row) for row in logits]
         if self._order:
             found = [row[..., self._order] for row in found]
         return dataclasses.replace(data, teacher=tuple(found))

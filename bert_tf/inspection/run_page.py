@@ -149,7 +149,7 @@ def thinned(points: Sequence[Point]) -> dict[str, Any]:
     """
     together = max(1, math.ceil(len(points) / _MAX_POINTS))
     groups = [points[start : start + together] for start in range(0, len(points), together)]
-    names = points[0].curves() if points else ()
+    names = dict.fromkeys(name for point in points for name in point.curves())
     return {
         "steps": [group[-1].step for group in groups],
         "together": together,

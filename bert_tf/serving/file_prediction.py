@@ -134,6 +134,8 @@ def open_task(
 def _check_output(output: str, source: str) -> None:
     """Raises InputError if a folder has neither a manifest of predictions nor the source alone."""
     path = f"{output}/{_MANIFEST}"
+    if files.gfile.exists(output) and not files.gfile.isdir(output):
+        raise InputError(f"--output={output}: is a file; name a folder to write to.")
     exists = files.gfile.exists(path)
     if not exists or json_files.read(path, dict[str, Any]).get("made_by") != _MADE_BY:
         outputs.check_folder(output, "predictions", (), (), [source])

@@ -14,7 +14,7 @@ _PAIRS, _CHOICES = ["text_a", "text_b"], ["context", "choices"]  # inputs of sig
 def inputs(names: Sequence[str], query: str, texts: Sequence[str]) -> dict[str, Any]:
     """The inputs of a signature with these names."""
     if list(names) == _CHOICES:
-        return {"context": [query], "choices": [texts]}
+        return {"context": [query], "choices": [[text or signatures.EMPTY_TEXT for text in texts]]}
     return {"text_a": [query] * len(texts), "text_b": texts}
 
 

@@ -234,11 +234,8 @@ class Task(abc.ABC):
 
     def restore(self, description: Mapping[str, Any]) -> Self:
         """The task that `describe` described."""
-        known: dict[str, Any] = {
-            field: tuple(value) if isinstance(value := description[field], list) else value
-            for field in self.described
-            if field in description
-        }
+        given = {field: description[field] for field in self.described if field in description}
+        known: Any = {name: tuple(x) if isinstance(x, list) else x for name, x in given.items()}
         return dataclasses.replace(
             self,
             max_seq_length=description["max_seq_length"],
@@ -323,6 +320,10 @@ class Task(abc.ABC):
 
     def logits(self, logits: tf.Tensor, batch: dict[str, tf.Tensor]) -> tf.Tensor:
         """Logits of the rows of a batch, [size, ...], from the head's logits of its sequences."""
+        return logits
+
+    def scores(self, logits: Any) -> Any:
+        """What logits of rows stand for, which a student learns of a teacher: themselves."""
         return logits
 
     @abc.abstractmethod

@@ -150,8 +150,8 @@ def check_case(counts: Mapping[str, int], place: str, role: str) -> None:
         return
     shown = [f"{a!r} ({counts[a]:,}) and {b!r} ({counts[b]:,})" for a, b in pairs]
     message = (
-        f"{file_of(place)}: the {role.removesuffix('s')}s {listed(shown, 3)} differ only in case "
-        "or in how their characters are encoded. "
+        f"{file_of(place)}: the {role.removesuffix('s')}s {listed(shown, 3)} differ only in case, "
+        "in .0, or in how their characters are encoded. "
         "To make them one, name all labels: --label_map="
         f"{','.join(f'{label}={other}' for label, other in list(forms.items())[:_FEW_LABELS])}"
     )
@@ -161,9 +161,10 @@ def check_case(counts: Mapping[str, int], place: str, role: str) -> None:
 
 
 def _folded(label: str) -> str:
-    """A label without case, forms of characters (NFKC), and invisible characters."""
+    """A label without case, forms of characters (NFKC), invisible ones, and ".0" of numbers."""
     visible = (char for char in label if unicodedata.category(char) != "Cf")
-    return unicodedata.normalize("NFKC", "".join(visible)).casefold()
+    folded = unicodedata.normalize("NFKC", "".join(visible)).casefold()
+    return re.sub(r"^(-?[0-9]+)\.0$", r"\1", folded)
 
 
 def check_labels(counts: Mapping[str, int], place: str, role: str, named: bool = False) -> None:

@@ -1,9 +1,11 @@
 """Presets of KerasHub (formerly KerasNLP) on disk; keras_nlp reads their weights."""
 
+import unicodedata
 from collections.abc import Sequence
-from typing import Any, NotRequired, TypedDict
+from typing import Any, TypedDict
 
 import numpy as np
+from absl import logging
 
 from bert_tf.models.config import BertConfig
 from bert_tf.models.encoder import BertEncoder
@@ -54,12 +56,19 @@ class _Preset(TypedDict):
     config: dict[str, Any]
 
 
-class _TokenizerConfig(TypedDict):
-    lowercase: NotRequired[bool | None]
-
-
 class _Tokenizer(TypedDict):
-    config: _TokenizerConfig
+    config: dict[str, Any]
+
+
+# Settings of tokenizers that are not followed, with the values that change no ids of ours.
+_FIXED: dict[str, tuple[Any, ...]] = {
+    "suffix_indicator": (None, "##"),
+    "oov_token": (None, "[UNK]"),
+    "split": (None, True),
+    "sequence_length": (None,),
+    "special_tokens": (None,),
+    "special_tokens_in_strings": (None, False),
+}
 
 
 class _WeightsIndex(TypedDict):
@@ -74,8 +83,8 @@ def read(path: str) -> Bundle:
     The backbone is created from the sizes in the preset, as the description in a preset can name
     any class of any module, with any arguments.
 
-    Heads are not read: the masked LM head uses another gelu and epsilon than the encoder, which
-    `BertConfig` does not support.
+    Heads are not read, with a warning: the masked LM head uses another gelu and epsilon than the
+    encoder, which `BertConfig` does not support.
 
     Raises:
       InputError: The preset is not of a BERT, or a weight does not match.
@@ -85,6 +94,8 @@ def read(path: str) -> Bundle:
     name = str(described["registered_name"])
     if not name.endswith(">BertBackbone"):
         raise InputError(f"{path}: is a preset of {name}, not of a BertBackbone.")
+    if files.gfile.exists(f"{path}/task.json"):
+        logging.warning("%s: its encoder is read, and not the head of its task.json.", path)
     sizes = json_files.check(described["config"], _BackboneConfig, place)
     config = _config(sizes, place)
     parameters = BertEncoder.unallocated(config).parameters
@@ -152,8 +163,14 @@ def _config(theirs: _BackboneConfig, place: str) -> BertConfig:
 def _tokenizer(path: str) -> tuple[WordPieceVocabulary | None, TokenizerSettings | None]:
     if not files.gfile.exists(f"{path}/tokenizer.json"):
         return None, None
-    stated = json_files.read(f"{path}/tokenizer.json", _Tokenizer)["config"]
-    lower_case = bool(stated.get("lowercase"))
+    place = f"{path}/tokenizer.json"
+    stated = json_files.read(place, _Tokenizer)["config"]
+    for key, values in _FIXED.items():
+        if stated.get(key) not in values:
+            raise InputError(f"{place}: {key} {stated[key]!r} is not supported; {values[-1]!r} is.")
+    lower_case, strip = bool(stated.get("lowercase")), bool(stated.get("strip_accents"))
     tokens = WordPieceVocabulary.load(f"{path}/assets/tokenizer/vocabulary.txt")
-    # Vocabularies of uncased models have no accents, whatever the preset states.
-    return tokens, {"lower_case": lower_case, "strip_accents": lower_case}
+    # Presets of uncased models keep accents, which their vocabularies have not.
+    text = unicodedata.normalize("NFD", "".join(tokens.tokens))
+    strip |= lower_case and not any(unicodedata.category(char) == "Mn" for char in text)
+    return tokens, {"lower_case": lower_case, "strip_accents": strip}

@@ -169,6 +169,11 @@ def _task(folder: str, units: int, span: bool, name: str) -> Mapping[str, Any]:
                 "remove it."
             )
         return described[0]
+    if described:
+        raise InputError(
+            f"{folder}/{own.TASKS}: describes {len(described)} tasks, and the checkpoint has one "
+            "head; leave its own task in the file, or remove the file."
+        )
     shape = "span" if span else "classification" if units > 1 else "regression"
     labels = [str(index) for index in range(units)] if shape == "classification" else []
     return {"name": name or shape, "shape": shape, "labels": labels}

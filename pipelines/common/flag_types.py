@@ -4,6 +4,7 @@ import dataclasses
 import difflib
 import enum
 import math
+import os
 import shlex
 import types
 import typing
@@ -131,7 +132,7 @@ def _boolean(argument: Any) -> bool | None:
 def _path(text: str) -> str:
     if not text.strip() or "\0" in text:
         raise ValueError("it must be the path of a file or folder")
-    return text.rstrip("/") or "/"
+    return os.path.expanduser(text).rstrip("/") or "/"  # a shell leaves the ~ of --output=~/a
 
 
 def pairs(entries: Iterable[str], place: str = "") -> dict[str, str]:

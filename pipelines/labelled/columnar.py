@@ -69,10 +69,15 @@ def shards(path: str) -> list[str]:
     return [os.path.join(folder, name) for name in found]
 
 
+def info_beside(path: str) -> str:
+    """Where `datasets` keeps the names of the labels of a file that lacks them."""
+    return os.path.join(os.path.dirname(path), "dataset_info.json")
+
+
 def _label_names(schema: Any, path: str) -> dict[str, list[str]]:
     """Returns the names of labels by column, as `datasets` keeps them in the file or next to it."""
     stored = (schema.metadata or {}).get(b"huggingface")
-    beside = os.path.join(os.path.dirname(path), "dataset_info.json")
+    beside = info_beside(path)
     info: Any = {}
     if stored:
         text = stored.decode(errors="replace")

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from pipelines.common.errors import InputError
-from pipelines.common.texts import UTF8, counted
+from pipelines.common.texts import counted
 from pipelines.labelled import text_lines, word_columns
 from pipelines.labelled.schema import WordsExample
 from pipelines.labelled.source import Source
@@ -72,18 +72,29 @@ def _sentences(
         raise InputError(f"{path}: has no sentences.")
 
 
-def is_read_by_line(path: str, encoding: str = UTF8) -> bool:
-    """Returns whether a .tsv has a word per line (blank lines after sentences) and no header."""
-    stripped = (line.strip("\r\n") for line in text_lines.read_lines(path, encoding))
+def is_read_by_line(source: Source) -> bool:
+    """Returns whether a .tsv has a word per line (blank lines after sentences) and no header.
+
+    It may be one sentence: several lines of several cells, none of which has a space.
+    """
+    stripped = (line.strip("\r\n") for line in text_lines.read_lines(source.path, source.encoding))
     lines = itertools.dropwhile(lambda line: not line, stripped)
-    if "words" in {cell.strip().lower() for cell in next(lines, "").split("\t")}:
+    first = next(lines, "")
+    if "words" in {cell.strip().lower() for cell in first.split("\t")}:
         return False
-    blank = False  # blank lines at the end do not count
+    blank, count = False, 1  # blank lines at the end do not count
+    are_words = "\t" in first and " " not in first
     for line in lines:
         if line and (blank or not line.strip(" \t\r")):
             return True
         blank |= not line
-    return False
+        count += bool(line)
+        are_words &= not line or ("\t" in line and " " not in line)
+    is_header = source.header or source.has_names(first.split("\t"))
+    if found := are_words and count > 1 and not is_header and "sentence" not in source.chosen:
+        message = "a word in each line and no blank one: a single sentence; otherwise use --header."
+        source.log_once(message, "lines")
+    return found
 
 
 def _is_conllu(path: str) -> bool:

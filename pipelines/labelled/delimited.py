@@ -82,19 +82,30 @@ def csv_rows(path: str, encoding: str) -> Iterator[tuple[str, list[str]]]:
 def _delimiter(head: Sequence[str], source: Source) -> str:
     """Returns the usual delimiter, or another that gives known columns, given the first lines.
 
-    Another takes its place if the first line does not have the usual one; or, in a .csv, if some
-    line does not, while the other gives the same number of columns in every line.
+    Another takes its place if it gives the same number of columns in every line, and some line does
+    not have the usual one; or else if the first line does not have it.
+
+    Raises:
+      InputError: columns are named by number, and two delimiters give columns of these numbers.
     """
     usual = "," if ending(source.path) == ".csv" else "\t"
     lines = [line for line in head if line.strip()]
-    if not lines or (usual in lines[0] and (usual == "\t" or all(usual in line for line in lines))):
+    if not lines or (usual == "\t" and usual in lines[0]):
         return usual
-    for mark in _NAMES:
-        sizes = [len(_split(line, mark)) for line in lines]
-        fits = usual not in lines[0] or len(set(sizes)) == 1
-        if mark != usual and sizes[0] > 1 and fits and source.has_known(_split(lines[0], mark)):
-            return mark
-    return usual
+    first = {mark: cells for mark in _NAMES if len(cells := _split(lines[0], mark)) > 1}
+    known = [mark for mark, cells in first.items() if source.has_known(cells)]
+    even = [mark for mark in known if len({len(_split(line, mark)) for line in lines}) == 1]
+    named = [mark for mark in even if source.has_names(first[mark])]
+    if len(even) > 1 and not named:
+        raise InputError(
+            f"{source.path}: its first lines could be {' or '.join(_NAMES[m] for m in even)}, both "
+            "with the same number of columns in each; write a first line with the names of the "
+            "columns, such as text and label."
+        )
+    if not named and all(usual in line for line in lines):
+        return usual
+    others = named or even or ([] if usual in first else known)
+    return usual if usual in others or not others else others[0]
 
 
 def _is_quoted(path: str, encoding: str) -> bool:

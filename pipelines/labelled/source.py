@@ -84,7 +84,11 @@ class Source:
     def has_known(self, cells: Sequence[str]) -> bool:
         """Whether cells are names of columns, or those that the user numbered exist."""
         numbers = [n for name in self.chosen.values() for n in name.split("+") if n.isdecimal()]
-        return bool(self._names_in(cells)) or any(1 < int(n) <= len(cells) for n in numbers)
+        return self.has_names(cells) or any(1 < int(n) <= len(cells) for n in numbers)
+
+    def has_names(self, cells: Sequence[str]) -> bool:
+        """Whether one of the cells is the name of a column, a usual one or as the user gave it."""
+        return bool(self._names_in(cells))
 
     def _names_in(self, cells: Sequence[str]) -> list[str]:
         """Returns the cells that are usual names of columns, or names that the user gave."""
@@ -101,16 +105,20 @@ class Source:
         if self.header is not None:
             return self.header
         first, *rest = lines
-        names = self._names_in(first)
+        names, asked = self._names_in(first), self._asked
+        by_number = bool(asked) and all(re.fullmatch(r"[0-9+]+", name) for name in asked)
         # A single one, such as "positive", may be a label.
-        if len(names) > 1 or (names and not _repeated(first, rest)):
+        is_single = len(names) == 1 and not _repeated(first, rest)
+        if len(names) > 1 or (is_single and not (by_number and len(first) > 1)):
+            if by_number:
+                message = f"it has {', '.join(names)}; otherwise use --no_header."
+                self.log_once(f"the first line is a header: {message}", "header")
             return True
         if (name := _unlike(first, rest)) is not None:
             message = f"{name!r} is unlike the rest of its column; otherwise use --no_header."
             self.log_once(f"the first line is a header: {message}", "header")
             return True
-        asked = self._asked
-        if asked and all(re.fullmatch(r"[0-9+]+", name) for name in asked):
+        if by_number:
             reason: str | None = "columns are named by number"
         elif not asked and len(first) == 1 and ending(self.path) == ".txt":
             reason = "a .txt of one column has a text in each line"

@@ -1,5 +1,6 @@
 """A row of a table: values by column name, with the place of the row."""
 
+import decimal
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -127,6 +128,6 @@ def _as_text(value: Any, place: str, name: str) -> str:
             f"{', '.join(_paths(name, value)[:_MAX_FIELDS])}."
         )
     not_finite = isinstance(value, float) and not math.isfinite(value)
-    if not_finite or not isinstance(value, str | int | float):
+    if not_finite or not isinstance(value, str | int | float | decimal.Decimal):
         raise InputError(f"{place}: {name} is {value!r}, not a text; write a text or a number.")
     return str(value).lower() if isinstance(value, bool) else str(value)

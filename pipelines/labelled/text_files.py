@@ -180,7 +180,7 @@ def read_words(source: Source, labelled: bool | None) -> Iterator[WordsExample]:
     if (
         ending in tables.ENDINGS
         or labelled_lines.labels_of(path)
-        or (ending == ".tsv" and not conll.is_read_by_line(path, source.encoding))
+        or (ending == ".tsv" and not conll.is_read_by_line(source))
     ):
         return user_files.read_words(source, labelled)
     return conll.read(source, labelled)

@@ -76,10 +76,7 @@ def write(request: ExampleRequest, runner: Runner | None = None) -> dict[str, An
 def _check_vocabulary(request: ExampleRequest, tokens: Tokenizer) -> None:
     """Raises InputError if the objective, or the sequences, are not for a vocabulary."""
     settings = request.settings
-    if Objective(settings.objective).hides and tokens.mask_id in (
-        tokens.unknown_id,
-        tokens.separator_id,
-    ):
+    if settings.objective.hides and tokens.mask_id in (tokens.unknown_id, tokens.separator_id):
         raise InputError(
             f"{request.vocab}: has no mask token, which --objective={settings.objective} needs; it "
             "is for --objective=left_to_right."
@@ -95,7 +92,7 @@ def _check_vocabulary(request: ExampleRequest, tokens: Tokenizer) -> None:
 
 def _warn_of_masks(settings: ExampleSettings) -> None:
     """Warns if there are fewer masks than the fraction of the tokens asks for."""
-    objective = Objective(settings.objective)
+    objective = settings.objective
     wanted = round(settings.masked_lm_prob * settings.max_seq_length)
     masks = objective.hides and objective is not Objective.DENOISING
     if masks and wanted > settings.max_predictions_per_seq:
@@ -273,7 +270,7 @@ def _warn(
             "more examples of evaluation use a larger fraction with another --output.",
             *(held_out, documents, fraction),
         )
-    if Objective(request.settings.objective) is Objective.MLM_NSP and 2 * single > documents:
+    if request.settings.objective is Objective.MLM_NSP and 2 * single > documents:
         logging.warning(
             "%d of %d documents have one sentence, which has no next one: in %.0f %% of the "
             "examples the next sentence is random, so that there is little to learn from it. Use "

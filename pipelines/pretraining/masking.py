@@ -57,6 +57,7 @@ def mask(
     begins_word: np.ndarray,
     settings: ExampleSettings,
     rng: np.random.Generator,
+    is_start: np.ndarray | None = None,
 ) -> Predictions:
     """Chooses tokens and replaces most of them by [MASK] or a random token.
 
@@ -71,11 +72,14 @@ def mask(
       begins_word: bool [vocab_size], whether a piece begins a word.
       settings: numbers and probabilities.
       rng: the only source of randomness.
+      is_start: bool [sequences, max_seq_length], where sentences begin, which are words' beginnings
+        whatever their pieces; None: nowhere.
     """
     return _mask(
         sequences,
         special,
         begins_word,
+        np.zeros(sequences.word_ids.shape, np.bool_) if is_start is None else is_start,
         settings.masked_lm_prob,
         settings.max_predictions_per_seq,
         settings.whole_word_mask,
@@ -91,6 +95,7 @@ def _mask(
     sequences,
     special,
     begins_word,
+    is_start,
     masked_lm_prob,
     max_predictions,
     whole_word,
@@ -110,13 +115,15 @@ def _mask(
     for row in range(count):
         sequence, length = word_ids[row], lengths[row]
         # Candidates are all tokens but the special ones or, in whole-word masking, words: a first
-        # piece and the pieces that continue it (##) in its segment.
+        # piece and the pieces that continue it (##) in its segment. A sentence begins one, whose
+        # first piece may lack the mark of a word (the Ġ of byte-level BPE).
         words = 0
         for position in range(1, length - 1):
             if sequence[position] == special.separator:
                 continue
             follows = position > 1 and sequence[position - 1] != special.separator
-            if not (whole_word and follows and not begins_word[sequence[position]]):
+            begins = begins_word[sequence[position]] or is_start[row, position]
+            if not (whole_word and follows and not begins):
                 bounds[0, words] = position
                 words += 1
             bounds[1, words - 1] = position + 1

@@ -69,6 +69,9 @@ class SequenceKind(enum.StrEnum):
     STREAM = "stream"  # the same without special tokens but one after each document (GPT)
 
 
+_ENUMS = {"objective": Objective, "masking": Masking, "sequences": SequenceKind}
+
+
 @dataclasses.dataclass(frozen=True)
 class ExampleSettings(Settings):
     """All settings that, together with text and vocabulary, decide the examples.
@@ -133,12 +136,17 @@ class ExampleSettings(Settings):
     random_fraction: Annotated[float, Range(minimum=0, maximum=1)] = 0.1
     noise: str = "permutation,infilling"
     noise_fraction: Annotated[float, Range(above=0, below=1)] = 0.3
-    mean_span: Annotated[float, Range(above=0, maximum=100)] = 3.0
+    mean_span: Annotated[float, Range(minimum=0.1, maximum=100)] = 3.0
+
+    def __post_init__(self) -> None:
+        # Plain strings of Python code, too: they are compared as members.
+        for name, kind in _ENUMS.items():
+            object.__setattr__(self, name, kind(getattr(self, name)))
 
     def check(self) -> None:
         """Raises InputError if a value is out of range, or values do not go together."""
         super().check()
-        objective = Objective(self.objective)
+        objective = self.objective
         masks = objective.hides and objective is not Objective.DENOISING
         if masks and self.max_predictions_per_seq >= self.max_seq_length:
             raise InputError(
@@ -183,7 +191,7 @@ class ExampleSettings(Settings):
         for name in (*static, "mask_fraction", "random_fraction", "masked_lm_prob"):
             if not self._is_given(name):
                 continue
-            if not Objective(self.objective).hides:
+            if not self.objective.hides:
                 raise InputError(f"--{name}: --objective={self.objective} masks nothing.")
             dynamic = self.masking is Masking.DYNAMIC and name in static
             if name != "masked_lm_prob" and (replaced or dynamic):
@@ -227,7 +235,7 @@ class ExampleSettings(Settings):
         """What a sequence consists of; never auto."""
         if self.sequences is not SequenceKind.AUTO:
             return self.sequences
-        if Objective(self.objective).paired:
+        if self.objective.paired:
             return SequenceKind.PAIRS
         follows = self.objective is Objective.REPLACED_TOKEN
         return SequenceKind.SEGMENTS if follows else SequenceKind.SPANS
@@ -240,5 +248,5 @@ class ExampleSettings(Settings):
     @property
     def writes_masks(self) -> bool:
         """Whether the written examples are masked."""
-        masked = Objective(self.objective).paired or self.objective is Objective.MLM
+        masked = self.objective.paired or self.objective is Objective.MLM
         return masked and self.masking is Masking.STATIC

@@ -271,6 +271,8 @@ def _refusal(
             f"{texts.counted(left, 'document')} to train on; at least {maker.least_documents} must "
             "be left."
         )
+        if documents == 1:
+            refused += " The corpus is one document; check the format (--format)."
     return refused
 
 

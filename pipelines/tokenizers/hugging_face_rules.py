@@ -224,11 +224,12 @@ CONFIG_FIELDS: Fields = {
     "sp_model_kwargs": (None, {}),
     "add_bos_token": _NO,
     "add_eos_token": _NO,
+    "split_special_tokens": _NO,
     "truncation_side": (None, "right"),
     **dict.fromkeys([*TEXT_ROLES, "bos_token", "eos_token", "tokenizer_class", "auto_map"], ANY),
     **dict.fromkeys(
         # Of added tokens, which are warned of; of padding and cutting, which are ours; of decoding.
-        "additional_special_tokens extra_special_tokens added_tokens_decoder split_special_tokens "
+        "additional_special_tokens extra_special_tokens added_tokens_decoder "
         "model_max_length max_len max_length stride truncation truncation_strategy padding "
         "padding_side pad_to_multiple_of pad_token_type_id return_token_type_ids "
         "model_input_names model_specific_special_tokens init_inputs clean_up_tokenization_spaces "

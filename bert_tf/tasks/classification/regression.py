@@ -56,7 +56,7 @@ class Regression(TextTask):
         return {k: v for k, v in found.items() if (k, v) != ("activation", None)}
 
     def scores(self, logits: Any) -> Any:
-        """The scores that logits [batch, numbers] stand for."""
+        """The scores that logits [batch, numbers] stand for, of which rerankers have sigmoids."""
         return signatures.sigmoid(logits) if self.activation == "sigmoid" else logits
 
     def outputs(self, logits: Any) -> dict[str, Any]:

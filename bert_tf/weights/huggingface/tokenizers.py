@@ -185,7 +185,9 @@ def write(model: Bundle, folder: str) -> None:
     )
     if can_be_fast or needs_fast:
         _write_fast(vocabulary, settings, f"{folder}/{FAST}")
-    length = {"model_max_length": model.config.max_seq_length}
+    most = model.config.max_seq_length  # or that of the head, to which other programs cut texts
+    most = min([most, *(task.get("max_seq_length", most) for task in model.tasks)])
+    length = {"model_max_length": most}
     json_files.write(f"{folder}/{CONFIG}", found | length | tokens)
 
 

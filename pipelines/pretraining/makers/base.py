@@ -85,7 +85,8 @@ class ExampleMaker(abc.ABC):
             return self._noised(documents, plan, sequences, rng)
         masked = None
         if settings.writes_masks:
-            masked = masking.mask(sequences, self.special, self._begins_word, settings, rng)
+            starts = self._starts(documents, plan, sequences) if settings.whole_word_mask else None
+            masked = masking.mask(sequences, self.special, self._begins_word, settings, rng, starts)
         position = np.arange(settings.max_seq_length)
         is_token = position < sequences.lengths[:, np.newaxis]
         is_second = position >= sequences.a_lengths[:, np.newaxis]
@@ -111,6 +112,17 @@ class ExampleMaker(abc.ABC):
             counts["predictions"] = int(masked.counts.sum())
         return features, counts
 
+    def _starts(
+        self, documents: TokenizedDocuments, plan: np.ndarray, sequences: SequenceBlock
+    ) -> np.ndarray:
+        """Where sentences begin in planned sequences, bool [rows, max_seq_length]."""
+        starts = np.zeros(len(documents.ids), np.int32)
+        starts[documents.sentence_starts[:-1]] = 1
+        found = self.fill(documents._replace(ids=starts), plan).word_ids == 1
+        # Special tokens are filled in as they are, and may have the id 1.
+        special = (self.special.start, self.special.separator, self.special.pad)
+        return found & ~np.isin(sequences.word_ids, special)
+
     def _noised(
         self,
         documents: TokenizedDocuments,
@@ -119,14 +131,9 @@ class ExampleMaker(abc.ABC):
         rng: np.random.Generator,
     ) -> tuple[FeatureArrays, collections.Counter[str]]:
         """The features and statistics of noised sequences, and in `target_ids` the original."""
-        starts = np.zeros(len(documents.ids), np.int32)
-        starts[documents.sentence_starts[:-1]] = 1
-        is_start = self.fill(documents._replace(ids=starts), plan).word_ids == 1
         position = np.arange(self.settings.max_seq_length)
         is_target = position < sequences.lengths[:, np.newaxis]
-        # Special tokens are filled in as they are, and may have the id 1.
-        special = (self.special.start, self.special.separator, self.special.pad)
-        is_start &= is_target & ~np.isin(sequences.word_ids, special)
+        is_start = self._starts(documents, plan, sequences)
         found = noise.noise(
             sequences, is_start, self.special, self._begins_word, self.settings, rng
         )

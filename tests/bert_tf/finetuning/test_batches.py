@@ -1,5 +1,6 @@
 """Batches: what is known of their shapes before there are any, and how large they are."""
 
+import dataclasses
 import itertools
 
 import numpy as np
@@ -60,7 +61,8 @@ def test_few_rows_are_a_small_batch(folders, monkeypatch):
         return logits(batch)
 
     monkeypatch.setattr(objective, "logits", counted)
-    predict = batches.make_logits_function(objective, tf.distribute.get_strategy())
+    strategy = tf.distribute.get_strategy()
+    predict = batches.make_logits_function(objective, strategy)
     texts = ("a kernel", "the mask")
     examples = [ChoiceExample(str(n), "", f"the model {'? ' * n}", texts) for n in range(40)]
     features = [task.features(rows, bundle.tokenizer()) for rows in (examples[:1], examples)]
@@ -69,3 +71,8 @@ def test_few_rows_are_a_small_batch(folders, monkeypatch):
     np.testing.assert_allclose(one, many[0], atol=1e-5)
     predict(features[0])
     assert len(sizes) == 2  # compiled once for each size
+    task = dataclasses.replace(task, fixed_length=True, max_seq_length=16)
+    predict = batches.make_logits_function(TaskObjective(objective.model, task), strategy)
+    for count in (2, 3):  # choices, which are a part of the shape of a batch
+        rows = [ChoiceExample("0", "", "the model", ("a kernel",) * count)]
+        assert predict(task.features(rows, bundle.tokenizer()))[0].shape == (count,)

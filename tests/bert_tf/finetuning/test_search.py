@@ -104,6 +104,42 @@ def test_a_stopped_search_goes_on_as_if_it_had_not_been_stopped(
     assert json.load(open(f"{tmp_path}/out/report.json"))["search"] == resumed["search"]
 
 
+def test_a_kill_after_the_training_loses_no_scores(tmp_path, settings, whole, monkeypatch):
+    train, stop = sweep.train, stopping.Stopped(15)
+
+    def killed(*arguments, **options):
+        train(*arguments, **options)
+        raise stop
+
+    monkeypatch.setattr(search.sweep, "train", killed)
+    output, cache = f"{tmp_path}/out", f"{tmp_path}/cache"
+    with pytest.raises(stopping.Stopped):
+        search.search(settings, output, cache, 1)
+    monkeypatch.setattr(search.sweep, "train", train)
+    search.search(settings, output, cache, 1)
+    for folder, number in ((output, 1), (whole[0], 0)):
+        trial = search._study(folder, settings).trials[number]
+        assert trial.state.name == "COMPLETE" and len(trial.intermediate_values) == 10
+        assert trial.params["learning_rate"] == pytest.approx(2e-3)
+
+
+def test_a_kill_between_two_settings_leaves_the_given_ones_first(tmp_path, settings):
+    study = search._study(str(tmp_path), settings)
+    study.ask().suggest_float("learning_rate", 1e-4, 1e-2, log=True)
+    (given,) = (
+        t for t in search._study(str(tmp_path), settings).trials if not t.state.is_finished()
+    )
+    assert given.system_attrs["fixed_params"].keys() == {
+        "learning_rate", "batch_size", "epochs", "layer_decay"
+    }  # fmt: skip
+    study.ask()  # the given ones; then one that was drawn in part
+    study.ask().suggest_float("learning_rate", 1e-4, 1e-2, log=True)
+    found = search._study(str(tmp_path), settings).trials
+    assert [t.system_attrs["fixed_params"] for t in found if not t.state.is_finished()] == [
+        given.system_attrs["fixed_params"]
+    ]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("evaluation", "trial"), [(2, 0), (4, 1)])
 def test_a_full_disk_leaves_what_can_be_resumed(tmp_path, settings, monkeypatch, evaluation, trial):

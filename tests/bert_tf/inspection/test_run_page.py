@@ -99,6 +99,8 @@ def test_long_histories_are_thinned_to_means():
     assert found["steps"][:2] == [3, 6] and found["steps"][-1] == 1501
     assert found["values"]["loss"][:2] == [2.0, 5.0] and found["values"]["loss"][-1] == 1501.0
     assert set(found["values"]["next"]) == {None}
+    late = Point(1502, {"loss": 1.0, "late": 2.0}, 0.1, 5.0, 1.0)
+    assert run_page.thinned([*points, late])["values"]["late"][-1] == 2.0
 
 
 def test_older_and_unfinished_runs_have_what_they_noted(run, tmp_path):

@@ -142,7 +142,7 @@ def test_another_length_may_be_chosen(vocab_path, tmp_path, monkeypatch):
     task = dataclasses.replace(tasks.make("regression"), max_seq_length=9)
     folder = _foreign(vocab_path, f"{tmp_path}/model", task)
     positions = weights.read(folder).config.max_seq_length
-    assert file_prediction.open_task(folder)[0].max_seq_length == positions > 20
+    assert file_prediction.open_task(folder)[0].max_seq_length == 9 < positions
     assert file_prediction.open_task(folder, max_seq_length=20)[0].max_seq_length == 20
     with pytest.raises(InputError, match=f"{positions + 1} tokens exceed the {positions} pos"):
         file_prediction.open_task(folder, max_seq_length=positions + 1)
@@ -213,6 +213,8 @@ def test_predictions_are_written_where_nothing_else_is(folders, tmp_path):
         with pytest.raises(InputError, match=f"is not of predictions: it has {name}"):
             file_prediction.predict_file(folders["mood"], source, str(mine), "mood")
         assert os.listdir(mine) == [name]
+    with pytest.raises(InputError, match=r"texts\.tsv: is a file; name a folder to write to"):
+        file_prediction.predict_file(folders["mood"], source, str(path), "mood")
     output = f"{tmp_path}/out"
     written, _ = file_prediction.predict_file(folders["mood"], source, output, "mood")
     again = tmp_path / "again.tsv"

@@ -146,18 +146,22 @@ def test_labels_that_differ_in_case_alone_are_named(caplog):
     many = ["NEGATIVE"] * 30 + ["negative"] * 12 + ["positive"] * 9
     task = tasks.make("classification").fit(_texts(*many))
     assert len(task.labels) == 3
-    assert "the labels 'NEGATIVE' (30) and 'negative' (12) differ only in case" in caplog.text
+    assert (
+        "the labels 'NEGATIVE' (30) and 'negative' (12) differ only in case, in .0" in caplog.text
+    )
     assert "--label_map=NEGATIVE=NEGATIVE,negative=NEGATIVE,positive=positive" in caplog.text
     tasks.make("classification").fit(_texts(*["na\u00efve", "nai\u0308ve", "\u200bok", "ok"] * 9))
     for pair in ("'na\u00efve' (9) and 'nai\u0308ve' (9)", "'\\u200bok' (9) and 'ok' (9)"):
         assert pair in caplog.text
+    tasks.make("classification").fit(_texts(*["1", "1.0", "0"] * 9))
+    assert "'1' (9) and '1.0' (9)" in caplog.text
     rare = ["NEGATIVE"] * 30 + ["negative"] * 2 + ["positive"] * 9
     for kind in ("classification", "multilabel"):
         examples = _texts(*rare)
         if kind == "multilabel":
             examples = [MultiLabelExample(e.key, e.place, "a", labels=(e.label,)) for e in examples]
         with pytest.raises(
-            InputError, match=r"'negative' \(2\) differ only in case or .*same name tw"
+            InputError, match=r"'negative' \(2\) differ only in case, .*same name tw"
         ):
             tasks.make(kind).fit(examples)
         mapped = tuple((label, label) for label in sorted(set(rare)))

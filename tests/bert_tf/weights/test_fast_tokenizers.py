@@ -83,3 +83,20 @@ def test_prompts_that_transformers_would_end_are_warned_of(tmp_path, caplog):
     stated = json.loads((tmp_path / "hf/config.json").read_text())
     assert stated["bos_token_id"] == vocabulary.id_of("start") != stated["eos_token_id"]
     assert weights.read(f"{tmp_path}/hf").vocabulary == vocabulary
+
+
+def test_texts_without_special_tokens_are_told(tmp_path, caplog):
+    """transformers 5 writes a template of no special tokens where there was none."""
+    vocabulary = _byte_bpe()
+    config = BertConfig.named("roberta-debug", vocab_size=len(vocabulary))
+    model = random_bundle(config, vocabulary, [], 0, without=("next_sentence",))
+    weights.write(model, f"{tmp_path}/hf", Format.HUGGINGFACE)
+    path = tmp_path / "hf/tokenizer.json"
+    second = {"Sequence": {"id": "B", "type_id": 1}}
+    single = [{"Sequence": {"id": "A", "type_id": 0}}]
+    plain = {"type": "TemplateProcessing", "single": single, "special_tokens": {}}
+    for step in (None, plain | {"pair": [*single, second]}):
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"post_processor": step}))
+        caplog.clear()
+        assert weights.read(f"{tmp_path}/hf").resolved_settings()["framed"] is False
+        assert "states framed False, which is followed" in caplog.text

@@ -364,3 +364,27 @@ def test_presets_are_numbers_and_no_classes(preset, tmp_path, changes, message):
     (copy / "model.weights.json").write_text('{"weight_map": {"/a": "../../x.h5"}}')
     with pytest.raises(InputError, match="is not the path of a file in its folder"):
         weights.read(str(copy))
+
+
+@pytest.mark.parametrize(
+    ("stated", "tokens", "expected"),
+    [
+        ({"lowercase": True}, TOKENS, (True, True)),  # whose vocabulary has no accents
+        ({"lowercase": True}, (*TOKENS[:-1], "\u00e9"), (True, False)),
+        ({"lowercase": False, "strip_accents": True}, TOKENS, (False, True)),
+        ({"lowercase": False, "split": False}, TOKENS, "split False is not supported; True is"),
+        ({"suffix_indicator": "@@"}, TOKENS, "suffix_indicator '@@' is not supported; '##' is"),
+    ],
+)
+def test_settings_of_presets_are_followed_or_refused(preset, tmp_path, stated, tokens, expected):
+    copy = shutil.copytree(preset, tmp_path / "preset")
+    (copy / "task.json").write_text("{}")
+    (copy / "assets/tokenizer").mkdir(parents=True)
+    (copy / "assets/tokenizer/vocabulary.txt").write_text("".join(f"{t}\n" for t in tokens))
+    (copy / "tokenizer.json").write_text(json.dumps({"config": stated}))
+    if isinstance(expected, str):
+        with pytest.raises(InputError, match=expected):
+            weights.read(str(copy))
+        return
+    settings = weights.read(str(copy)).resolved_settings()
+    assert (settings["lower_case"], settings["strip_accents"]) == expected

@@ -46,6 +46,9 @@ def test_a_task_has_the_length_of_the_model(tmp_path, shape, stated, length):
     model = weights.read(str(folder))
     assert tasks.load(model.task(), model.config.max_seq_length).max_seq_length == length
     chosen = model.with_max_length(30)
+    weights.write(chosen, f"{tmp_path}/short", Format.HUGGINGFACE)
+    written = json.loads((tmp_path / "short/tokenizer_config.json").read_text())
+    assert written["model_max_length"] == 30
     assert tasks.load(chosen.task(), model.config.max_seq_length).max_seq_length == 30
     with pytest.raises(InputError, match="65 tokens exceed the 64 positions"):
         model.with_max_length(65)

@@ -1,6 +1,7 @@
 """Command lines become flags with values; each error is one line with the remedy."""
 
 import enum
+import os
 from types import SimpleNamespace
 from typing import Annotated
 
@@ -50,6 +51,8 @@ def test_values_are_those_that_are_written(known):
     assert found.fruit is Fruit.PEAR and found.letters == ("b",)
     assert (found.max_path, found.data, found.header) == ("a b", ["x", "y"], False)
     assert found.columns == {"text": "a", "label": "b"}
+    # A shell leaves the ~ of a flag's value as it is.
+    assert _parsed(known, "--max_path=~/a").max_path == os.path.expanduser("~/a")
 
 
 def test_what_follows_two_dashes_is_for_another_program(known):

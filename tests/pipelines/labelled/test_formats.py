@@ -1,5 +1,6 @@
 """Formats of published data sets: Parquet, Arrow, Excel, nested JSON, files of texts and labels."""
 
+import decimal
 import json
 import zipfile
 
@@ -282,6 +283,12 @@ def test_times_are_texts(tmp_path, arrow):
     path = _save(arrow, tmp_path / "train.parquet", table)
     (row,) = read_rows(path)
     assert row.text("at") == "2023-11-14 22:13:20.123456789" and row.text("far")
+
+
+def test_decimals_are_texts(tmp_path, arrow):
+    values = arrow.array([decimal.Decimal("1.50")])
+    path = _save(arrow, tmp_path / "train.parquet", arrow.table({"text": ["a"], "label": values}))
+    assert read_rows(path)[0].text("label") == "1.50"
 
 
 def test_two_columns_of_one_name_are_refused(tmp_path, arrow):

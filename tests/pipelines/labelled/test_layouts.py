@@ -130,6 +130,27 @@ def test_a_wrong_row_does_not_change_the_delimiter(tmp_path, name, rows, message
         read(write(tmp_path / name, rows), {"text": "1", "label": "2"})
 
 
+def test_two_delimiters_that_fit_are_not_guessed_among(tmp_path):
+    rows = "good stone;0,0\nbad stone;1,3\n"
+    for ending in ("csv", "tsv"):
+        path = write(tmp_path / f"a.{ending}", rows)
+        with pytest.raises(InputError, match="comma-separated or semicolon-separated.*first line"):
+            read(path, {"text": "1", "label": "2"})
+    path = write(tmp_path / "b.csv", f"text;label\n{rows}")
+    assert read(path) == [("good stone", "0,0"), ("bad stone", "1,3")]
+    path = write(tmp_path / "c.txt", "3,5;Gut, ja\n1,5;Nein\n")
+    assert read(path, {"text": "2", "label": "1"}) == [("Gut, ja", "3,5"), ("Nein", "1,5")]
+
+
+def test_a_label_is_no_header_of_columns_by_number(tmp_path, caplog):
+    caplog.set_level("INFO", logger="absl")
+    path = write(tmp_path / "a.csv", "I love it,positive\nI hate it,negative\n")
+    assert len(read(path, {"text": "1", "label": "2"})) == 2
+    path = write(tmp_path / "b.csv", "text,label\nI love it,positive\n")
+    assert len(read(path, {"text": "1", "label": "2"})) == 1
+    assert "b.csv: the first line is a header: it has text, label" in caplog.text
+
+
 def test_tabs_stay_where_cells_have_quotes(tmp_path):
     rows = [("Rome, Italy", "EU"), ('"Lima, Peru', "SA"), ("Oslo, Norway", "EU")]
     path = write(tmp_path / "a.tsv", "".join(f"{text}\t{label}\n" for text, label in rows))

@@ -96,7 +96,9 @@ def test_blocks_are_of_about_a_million_characters():
         ("a\tX\n\nb\tY\n", True),
         ("a\tX\n \nb\tY\n", True),
         ("## a comment\tx\nAda\tB-PER\n\n in\tO\n", True),
-        ("\n\na\tX\nb\tY\n\n\n", False),
+        ("\n\na\tX\nb\tY\n\n\n", True),  # one sentence
+        ("Ada Bo\tX\nb\tY\n", False),
+        ("sentence\tX\nb\tY\n", False),
         ("words\ttags\na\tX\n\nb\tY\n", False),
         ("words\ttags\nAda in\tB-PER O\n\nin\tO\n", False),
         ("Ada in\tB-PER O\nin\tO\n\n", False),
@@ -105,7 +107,7 @@ def test_blocks_are_of_about_a_million_characters():
     ],
 )
 def test_blank_lines_between_tell_a_word_a_line(tmp_path, text, by_line):
-    assert conll.is_read_by_line(write(tmp_path / "a.tsv", text)) is by_line
+    assert conll.is_read_by_line(Source(write(tmp_path / "a.tsv", text))) is by_line
 
 
 _KAGGLE = (

@@ -4,8 +4,11 @@ import numpy as np
 import pytest
 
 from pipelines.pretraining import masking
-from pipelines.pretraining.makers import segments
-from pipelines.pretraining.settings import ExampleSettings
+from pipelines.pretraining.makers import SentenceSpans, segments
+from pipelines.pretraining.makers.base import TokenizedDocuments
+from pipelines.pretraining.settings import ExampleSettings, Objective
+from pipelines.tokenizers import registry
+from pipelines.tokenizers.wordpiece_vocabulary import SPECIAL_TOKENS, WordPieceVocabulary
 
 SPECIAL = masking.SpecialIds(start=2, separator=3, mask=4, pad=0, separators=1, vocab_size=1000)
 LENGTH, PREDICTIONS = 128, 20
@@ -112,3 +115,28 @@ def test_ngrams_are_of_whole_words():
                 assert after in chosen
     assert found.counts.mean() > 0.85 * np.clip(np.rint(data.lengths * 0.15), 1, PREDICTIONS).mean()
     assert (copy.lengths == data.lengths).all()
+
+
+def test_a_sentence_begins_a_word_whatever_its_first_piece():
+    """The first piece of byte-level BPE has no Ġ, as the sentence before is another text."""
+    ids = np.arange(5, 69, dtype=np.int32)  # 16 sentences of 4 tokens
+    documents = TokenizedDocuments(
+        ids, np.arange(0, 65, 4), np.array([0, 16]), np.zeros(1, np.uint64)
+    )
+    settings = ExampleSettings(
+        objective="mlm",  # a string is as good as the member
+        max_seq_length=LENGTH,
+        max_predictions_per_seq=8,
+        short_seq_prob=0.0,
+        whole_word_mask=True,
+    )
+    assert settings.writes_masks and settings.objective is Objective.MLM
+    words = (f"a{number}" for number in range(100))
+    maker = SentenceSpans(settings, registry.make(WordPieceVocabulary((*SPECIAL_TOKENS, *words))))
+    maker._begins_word = np.zeros(105, bool)
+    rng = np.random.default_rng(0)
+    found, _ = maker.features(documents, maker.plan(documents, rng), rng)
+    chosen = found["masked_lm_positions"][found["masked_lm_weights"] > 0] - 1
+    assert len(chosen) == 8
+    assert chosen.reshape(2, 4).tolist() == [[first + n for n in range(4)] for first in chosen[::4]]
+    assert not (chosen[::4] % 4).any()

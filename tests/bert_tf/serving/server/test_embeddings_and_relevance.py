@@ -11,6 +11,7 @@ from bert_tf.serving import relevance
 from bert_tf.serving.server.answers import ModelResponse, RequestLimits
 from bert_tf.serving.server.openai import EmbeddingsRequest
 from bert_tf.serving.server.rerank import RerankRequest
+from bert_tf.tasks import signatures
 
 _TEXTS = ["The small model reads every layer.", "short"]
 
@@ -98,6 +99,13 @@ def test_scores_of_one_label_pass_one_activation(activation, scale):
         wanted = 1 / (1 + np.exp(-wanted))
         assert (np.diff(scores) < 0).all() and scores[-1] > 0 and scores[0] < 1
     np.testing.assert_allclose(scores, wanted, rtol=1e-12)
+
+
+def test_an_empty_text_is_not_an_absent_choice():
+    assert relevance.inputs(["context", "choices"], "x", ["a", ""]) == {
+        "context": ["x"],
+        "choices": [["a", signatures.EMPTY_TEXT]],
+    }
 
 
 @pytest.mark.parametrize("more", [{}, {"top_n": 2, "return_documents": True}], ids=str)
