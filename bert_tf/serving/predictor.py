@@ -53,6 +53,7 @@ class _LoadedSignature(NamedTuple):
     """
 
     name: str
+    sample: Mapping[str, Any]
     executable: Executable
     plain: _PlainPath | None
     stream: Callable[[str | bytes], Iterator[str]] | None
@@ -145,7 +146,7 @@ class Predictor:
                 if signature.plain:
                     plain = _PlainPath(signature.plain, model.tokenizer, signature.postprocess)
                 found[signature.name] = _LoadedSignature(
-                    signature.name, executables[key], plain, signature.stream
+                    signature.name, signature.sample, executables[key], plain, signature.stream
                 )
         return found
 
@@ -168,6 +169,11 @@ class Predictor:
             name: {key: tf.as_dtype(dtype) for key, (dtype, _) in signature["inputs"].items()}
             for name, signature in self.manifest["signatures"].items()
         }
+
+    @property
+    def samples(self) -> dict[str, Mapping[str, Any]]:
+        """A small valid request of each signature, such as for a warm-up."""
+        return {name: loaded.sample for name, loaded in self._loaded.items()}
 
     def __call__(self, signature: str | None = None, /, **values: Any) -> Outputs:
         """Answers one request; several threads may call at once.
@@ -234,7 +240,7 @@ class Predictor:
             yield from parts(text)
 
     def _run(self, loaded: _LoadedSignature, arrays: Arrays) -> tuple[Outputs, int]:
-        name, executable, plain, _ = loaded
+        name, _, executable, plain, _ = loaded
         if plain:
             batch = inputs.pack_plain(plain.texts, plain.tokenizer, arrays)
             if batch is not None:

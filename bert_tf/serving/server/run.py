@@ -11,14 +11,12 @@ from collections.abc import Collection, Mapping, Sequence
 import tensorflow as tf
 from absl import logging
 
-from bert_tf.export import saved_model, warmup
 from bert_tf.serving import selection
 from bert_tf.serving.credentials import Identity
 from bert_tf.serving.plan import ExecutionPlan, Precision
 from bert_tf.serving.predictor import Predictor
 from bert_tf.serving.server import listening
-from bert_tf.serving.server.answers import Answerer, Metrics, ModelSpec, RequestLimits, signature_of
-from bert_tf.serving.server.faults import RefusalError
+from bert_tf.serving.server.answers import Answerer, Metrics, RequestLimits
 from bert_tf.serving.server.settings import ServerSettings
 from bert_tf.serving.server.versions import Versions, newest_complete
 from pipelines.common import stopping
@@ -110,7 +108,7 @@ def serve(models: Mapping[str, str], address: Address, settings: ServerSettings)
 def _load(
     path: str, plan: ExecutionPlan, precision: Precision | None, settings: ServerSettings
 ) -> Predictor:
-    """A version that has answered each of its warm-up requests, in a precision it was checked in.
+    """A version that has answered a request of each signature, in a precision it was checked in.
 
     Raises:
       InputError: it was not checked in this precision, or cannot be loaded.
@@ -119,7 +117,8 @@ def _load(
     plan = dataclasses.replace(plan, precision=checked)
     predictor = Predictor(path, plan=plan, max_tokens=settings.max_tokens)
     try:
-        _warm_up(predictor, f"{path}/{saved_model.EXTRA}")
+        for _ in mapped(lambda x: predictor(x[0], **x[1]), predictor.samples.items(), cores()):
+            pass  # the first requests are the slowest
     except BaseException:
         predictor.close()
         raise
@@ -127,18 +126,6 @@ def _load(
         print(f"{plan}: within {predictor.difference:.1e} of TensorFlow", flush=True)
     gc.collect()  # the weights that another engine has converted
     return predictor
-
-
-def _warm_up(predictor: Predictor, folder: str) -> None:
-    def ask(request: warmup.WarmupRequest) -> None:
-        spec = ModelSpec(predictor.path, signature=request.signature, method=request.method)
-        predictor(signature_of(predictor, spec), **request.inputs)
-
-    try:
-        for _ in mapped(ask, warmup.read(folder), cores()):
-            pass
-    except (InputError, RefusalError) as error:
-        raise InputError(f"{folder}/{warmup.FILE}: {error}") from error
 
 
 def _watch(models: Collection[Versions], seconds: float, ended: threading.Event) -> None:

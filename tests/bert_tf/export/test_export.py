@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tensorflow as tf
+from tensorflow_serving.apis import prediction_log_pb2
 
 from bert_tf import weights
 from bert_tf.export import saved_model, sources, warmup
@@ -75,8 +76,16 @@ def test_card_manifest_labels_and_warm_up_are_there(export):
         )
     with open(f"{export}/assets.extra/labels.json", encoding="utf-8") as file:
         assert json.load(file)["mood"] == ["bad", "good", "so-so"]
-    warm = {request.signature for request in warmup.read(f"{export}/{saved_model.EXTRA}")}
-    assert warm == set(manifest["signatures"])
+    asked = set()
+    records = tf.data.TFRecordDataset(f"{export}/{saved_model.EXTRA}/{warmup.FILE}")
+    for record in records.as_numpy_iterator():
+        log = prediction_log_pb2.PredictionLog.FromString(record)
+        found = getattr(log, log.WhichOneof("log_type")).request
+        asked.add((found.model_spec.signature_name, log.WhichOneof("log_type")))
+    assert asked == {
+        (name, f"{signature['method'].rpartition('/')[2]}_log")
+        for name, signature in manifest["signatures"].items()
+    }
 
 
 def test_the_card_names_the_data_and_its_licence(folders, tmp_path):

@@ -9,7 +9,7 @@ import weakref
 import numpy as np
 import pytest
 
-from bert_tf.export import saved_model, sources, warmup
+from bert_tf.export import saved_model, sources
 from bert_tf.serving import predictor as predictor_module
 from bert_tf.serving.engines import ConvertedModels, OnnxRuntimeEngine, SavedModelSession
 from bert_tf.serving.plan import EngineName, ExecutionPlan
@@ -62,10 +62,9 @@ def _strings(values):
     return found
 
 
-def _requests(export):
-    """Warm-up requests of all signatures, and batches of mixed lengths."""
-    kept = warmup.read(f"{export}/{saved_model.EXTRA}")
-    found = [(request.signature, request.inputs) for request in kept]
+def _requests(predictor):
+    """Samples of all signatures, and batches of mixed lengths."""
+    found = [(name, predictor._arrays(name, each)) for name, each in predictor.samples.items()]
     several, others = _strings(_TEXTS), _strings(_TEXTS[::-1])
     found += [(name, {"text": several}) for name in ("mood", "tags", "embed", "embed_layers")]
     found += [(name, {"text_a": several, "text_b": others}) for name in ("same", "score")]
@@ -103,10 +102,10 @@ def test_a_session_leaves_the_number_of_threads_as_it_was_chosen(export):
     assert asked <= int(done.stdout) < asked + 20
 
 
-def test_answers_are_those_of_the_saved_model(predictor_of_plan, whole, export):
+def test_answers_are_those_of_the_saved_model(predictor_of_plan, whole):
     assert (predictor_of_plan.difference or 0.0) < 2e-5
     names = set()
-    for name, inputs in _requests(export):
+    for name, inputs in _requests(predictor_of_plan):
         _compare(predictor_of_plan, whole, name, inputs)
         names.add(name)
     assert names == set(predictor_of_plan.manifest["signatures"])

@@ -24,10 +24,10 @@ from tensorflow_serving.apis import (
     regression_pb2,
 )
 
-from bert_tf.export import saved_model, warmup
 from bert_tf.serving import client
 from bert_tf.serving.credentials import Access
-from bert_tf.serving.server import listening
+from bert_tf.serving.plan import EngineName, ExecutionPlan
+from bert_tf.serving.server import listening, run
 from bert_tf.serving.server.run import Address
 from bert_tf.serving.server.settings import ServerSettings
 from bert_tf.tasks.signatures import Method
@@ -51,12 +51,30 @@ def _post(server, method, body, **headers):
 
 
 @pytest.mark.parametrize("protocol", ["grpc", "rest"])
-def test_our_client_gets_what_the_export_answers(served, predictor, export, protocol):
+def test_our_client_gets_what_the_export_answers(served, predictor, protocol):
     ask = client.connect(getattr(served, protocol)).predict
-    for method, signature, inputs in warmup.read(f"{export}/{saved_model.EXTRA}"):
-        if method is Method.PREDICT:
+    for signature, inputs in predictor.samples.items():
+        if predictor.manifest["signatures"][signature]["method"] == Method.PREDICT:
             _same(ask(signature, **inputs), predictor(signature, **inputs))
     _same(ask("mood", text=_TEXTS), predictor("mood", text=_TEXTS))
+
+
+def test_a_version_has_answered_before_clients_ask(export, monkeypatch):
+    asked = []
+
+    class Noted:
+        samples = {"mood": {"text": ["a"]}, "embed": {"text": ["b"]}}  # noqa: RUF012
+        difference = None
+
+        def __init__(self, path, **options):
+            pass
+
+        def __call__(self, name, **values):
+            asked.append((name, values))
+
+    monkeypatch.setattr(run, "Predictor", Noted)
+    run._load(export, ExecutionPlan(EngineName.TENSORFLOW, 1), None, ServerSettings())
+    assert sorted(asked) == sorted(Noted.samples.items())
 
 
 def test_rows_and_columns(served, predictor):
