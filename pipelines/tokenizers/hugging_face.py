@@ -24,11 +24,13 @@ from pipelines.tokenizers.hugging_face_rules import (
     CONFIG_FIELDS,
     FAST_FIELDS,
     GENERIC,
+    adds_nothing,
     followed,
     rules_of,
     second_type,
     steps_of,
     unsupported,
+    warn_of_class,
 )
 from pipelines.tokenizers.sentencepiece_vocabulary import SentencePieceVocabulary
 from pipelines.tokenizers.vocabulary import (
@@ -48,8 +50,6 @@ _SPECIAL = "special_tokens_map.json"
 _MODEL_CONFIG = "config.json"
 _TAB_BYTE = "<0x09>"  # which conversions to tokenizer.json named by the tab
 _LIMIT = 999  # a repetition in a regular expression of TensorFlow is at most 1000
-# Settings that transformers 5 gives tokenizers by their class, whatever tokenizer.json states.
-_OF_CLASSES = {"lower_case", "strip_accents", "clean_text", "add_prefix_space", "framed"}
 
 
 class _Fast(TypedDict, total=False):
@@ -287,16 +287,8 @@ class TokenizerFiles:
                     "second" if is_generic else "first",
                 )
         if self.fast and not is_generic:
-            usual = vocabulary.complete(stated)
-            if self.class_is("GPT2Tokenizer", "gpt2"):
-                usual["framed"] = False
-            for name in sorted((fast.keys() - stated.keys()) & _OF_CLASSES & usual.keys()):
-                if fast[name] != usual[name]:
-                    logging.warning(
-                        "%s: %s states %s %s, which is followed. %s does not state it, and "
-                        "transformers 5 takes %s then, as its class does; state it there.",
-                        *(self.path, FAST, name, fast[name], CONFIG, usual[name]),
-                    )
+            framed = {"framed": False} if self.class_is("GPT2Tokenizer", "gpt2") else {}
+            warn_of_class(self.path, stated, fast, vocabulary.complete(stated) | framed)
         found = {**ALGORITHMS[rules_of(vocabulary)].usual, **first, **last}
         found |= self._kept(vocabulary)
         inputs = self.config.get("model_input_names")
@@ -391,13 +383,7 @@ class TokenizerFiles:
 
         Of GPT, tokenizer.json has no such tokens; those of our sequences are for fine-tuning.
         """
-        # A template without special tokens is what transformers 5 writes where there was none.
-        none = {"special_tokens": {}, "single": [{"Sequence": {"id": "A", "type_id": 0}}]}
-        steps = [
-            step
-            for step in self._steps("post_processor")
-            if step["type"] != "ByteLevel" and any(step.get(k) != v for k, v in none.items())
-        ]
+        steps = [step for step in self._steps("post_processor") if not adds_nothing(step)]
         form, is_bytes = vocabulary.form, vocabulary.kind == "byte_bpe"
         has_no_types = is_bytes or form is GEMMA
         if not steps and (is_bytes or vocabulary.kind == "bpe"):

@@ -7,6 +7,8 @@ that are supported, or ANY for a value that decides no id. A field that a model 
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+from absl import logging
+
 from pipelines.common.errors import InputError
 from pipelines.tokenizers.vocabulary import BERT, Vocabulary
 
@@ -296,6 +298,39 @@ def steps_of(value: Any, place: str) -> Iterator[dict[str, Any]]:
     inner = [value[key] for key in value if key != "type"]
     for item in inner[0] if inner and isinstance(inner[0], list) else [inner]:
         yield from steps_of(item, place)
+
+
+def warn_of_class(
+    path: str, stated: Mapping[str, Any], fast: Mapping[str, Any], usual: Mapping[str, Any]
+) -> None:
+    """Warns of settings that transformers 5 takes from the class, whatever tokenizer.json states.
+
+    Args:
+      path: the folder.
+      stated: our settings that tokenizer_config.json states.
+      fast: those that tokenizer.json states, which we follow.
+      usual: those of the class of the tokenizer.
+    """
+    of_class = {"lower_case", "strip_accents", "clean_text", "add_prefix_space", "framed"}
+    for name in sorted((fast.keys() - stated.keys()) & of_class & usual.keys()):
+        if fast[name] != usual[name]:
+            logging.warning(
+                "%s: tokenizer.json states %s %s, which is followed. tokenizer_config.json does "
+                "not state it, and transformers 5 takes %s then, as its class does; state it "
+                "there.",
+                *(path, name, fast[name], usual[name]),
+            )
+
+
+def adds_nothing(step: Mapping[str, Any]) -> bool:
+    """Whether a post-processor puts no tokens around texts.
+
+    A template of texts alone is what transformers 5 writes where there was none.
+    """
+    single = [{"Sequence": {"id": "A", "type_id": 0}}]
+    pairs = [[*single, {"Sequence": {"id": "B", "type_id": number}}] for number in (0, 1)]
+    plain = step.get("single") == single and step.get("pair") in pairs
+    return step["type"] == "ByteLevel" or (plain and not step.get("special_tokens"))
 
 
 def second_type(
