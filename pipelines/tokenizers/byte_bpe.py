@@ -91,7 +91,7 @@ class ByteBPETokenizer(Tokenizer):
             bounds = np.cumsum([0, *map(len, words)])
             return as_arrays(self._merge(_spell(tf.constant(words), tf.constant(bounds))))
 
-        return word_cache.WordCache(ids_of, words_of.kinds_of_characters())
+        return word_cache.WordCache(ids_of, characters=words_of.kinds_of_characters())
 
     def tokenize_words(self, words: tf.Tensor | Sequence[str]) -> tf.RaggedTensor:
         """Tokenizes words as they occur within a text, after a space."""

@@ -24,10 +24,16 @@ _OCCURRENCES = 1 << 18  # are numbered at a time
 _LONGEST = 64  # bytes; longer words are rare and are not remembered
 _NUL, _NO_CHARACTER = 0, 255  # end texts; the second, no byte of UTF-8, those that have NUL
 _TEXT_END = 0  # the number of the empty word at the end of a text
-_INNER, _WHITE, _SEPARATOR, _LEAD, _LAST = range(5)  # kinds of bytes; some leads begin separators
+# Kinds of bytes. Some leads begin separators; those after them always end a word.
+_INNER, _LEAD, _WHITE, _LAST, _SEPARATOR = range(5)
 _FILL = np.uint64(0xFFFFFFFFFFFFFFFF)
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)  # odd, as of Fibonacci hashing
-_ONE, _EIGHT = np.uint64(1), np.uint64(8)
+_ZERO, _ONE, _SEVEN, _EIGHT = map(np.uint64, (0, 1, 7, 8))
+# Eight bytes as one number, of which the first is the lowest; its highest bit marks a byte.
+_ONES = np.uint64(0x0101010101010101)
+_MARKS, _LOW, _SPACES = (_ONES * np.uint64(byte) for byte in (0x80, 0x7F, 0x20))
+_FROM_0, _AFTER_9, _FROM_A, _AFTER_Z = (_ONES * np.uint64(0x80 - byte) for byte in b"0:a{")
+_FIRST, _SECOND = np.uint64(0x80), np.uint64(0x8000)
 _NONE, _NO_SEPARATORS = np.zeros(0, np.uint8), np.zeros(0x10000, bool)
 _APOSTROPHE, _S, _T, _M, _D, _R, _E, _V, _L = b"'stmdrevl"
 
@@ -37,12 +43,18 @@ class WordCache:
 
     Args:
       tokenize: returns the ids of words, which are UTF-8.
+      separators: returns the characters before and after which a text can be cut, bool [0x10000].
       characters: those of `byte_bpe_words.kinds_of_characters`, for the words of GPT-2;
         empty: white space and separators divide texts into words.
     """
 
-    def __init__(self, tokenize: Callable[[list[bytes]], Ids], characters: np.ndarray = _NONE):
-        self._tokenize, self._characters = tokenize, characters
+    def __init__(
+        self,
+        tokenize: Callable[[list[bytes]], Ids],
+        separators: Callable[[str], np.ndarray] = lambda _: _NO_SEPARATORS,
+        characters: np.ndarray = _NONE,
+    ):
+        self._tokenize, self._separators, self._characters = tokenize, separators, characters
         self._until_nul = characters.copy()
         self._until_nul[:1] = EDGE
         self._lock = threading.Lock()  # Beam's workers have threads
@@ -57,21 +69,17 @@ class WordCache:
         self._slots = np.zeros((_SLOTS, 4), np.uint64)
         self._ids, self._splits = np.zeros(0, np.int32), np.zeros(2, np.int64)
 
-    def ids(self, texts: Sequence[str], separators: np.ndarray = _NO_SEPARATORS) -> Ids:
-        """Returns the ids of texts.
-
-        Args:
-          texts: the texts.
-          separators: bool [0x10000], the characters before and after which a text can be cut.
-        """
+    def ids(self, texts: Sequence[str]) -> Ids:
+        """Returns the ids of texts."""
         with self._lock:
-            return self._ids_of(texts, separators)
+            return self._ids_of(texts)
 
-    def _ids_of(self, texts: Sequence[str], separators: np.ndarray) -> Ids:
+    def _ids_of(self, texts: Sequence[str]) -> Ids:
         # One encoding of all texts takes half the time of one of each.
-        data = "\0".join([*texts, "\0" * _LONGEST]).encode()
+        joined = "\0".join([*texts, "\0" * _LONGEST])
+        data, separators = joined.encode(), self._separators(joined)
         end, characters = _NUL, self._until_nul
-        if data.count(_NUL) != len(texts) + _LONGEST:
+        if np.count_nonzero(np.frombuffer(data, np.uint8) == _NUL) != len(texts) + _LONGEST:
             end, characters = _NO_CHARACTER, self._characters
             data = bytes([end]).join([*map(str.encode, texts), bytes([end] * _LONGEST)])
         size = len(data) - _LONGEST
@@ -128,22 +136,35 @@ def _find(
     count, size_of_data, mask = 0, np.uint64(len(data)), np.uint64(len(slots) - 1)
     position = np.uint64(position)  # an index without a sign is not checked for one
     while position < size_of_data and count < len(found) and known < len(rests):
-        start = position
-        if len(characters):
-            position = _end_of_spaced_word(data, position, characters)
+        start, eight = position, eights[position]
+        # Nine of ten words are a sign, or up to seven letters before a sign or white space. Their
+        # length, which a processor cannot foresee, decides no branch. 1.3 times as fast.
+        others = _others(eight)
+        is_sign = others & _FIRST != _ZERO
+        after = max(others & ~others + _ONE, _SECOND)  # marks the byte after the word
+        inner = after - _ONE >> _SEVEN  # the bytes of the word are 0xFF
+        length = (inner & _ONES) * _ONES >> np.uint64(56)
+        kind = kinds[data[position + length - np.uint64(is_sign)]]
+        if others and kind > _LEAD + 2 * is_sign and not len(characters):
+            first, second, size = eight | ~inner, _FILL, np.int64(length)
+            other = eight ^ _SPACES
+            position += length + np.uint64(((other & _LOW) + _LOW | other) & after == _ZERO)
         else:
-            position = _end_of_word(data, position, kinds, separators)
-        if position == start:
-            kind = kinds[data[position]]
-            position += _ONE
-            if kind == _WHITE:
-                continue
-            if kind == _LAST:
-                found[count] = _TEXT_END
-                count += 1
-                continue
-        size = np.int64(position - start)
-        first, second = _key(eights, start, size), _key(eights, start + _EIGHT, size - 8)
+            if len(characters):
+                position = _end_of_spaced_word(data, position, characters)
+            else:
+                position = _end_of_word(data, position, kinds, separators)
+            if position == start:
+                kind = kinds[data[position]]
+                position += _ONE
+                if kind == _WHITE:
+                    continue
+                if kind == _LAST:
+                    found[count] = _TEXT_END
+                    count += 1
+                    continue
+            size = np.int64(position - start)
+            first, second = _key(eights, start, size), _key(eights, start + _EIGHT, size - 8)
         mixed = _mix(first * _FACTOR ^ second)
         for part in range(2, (min(size, _LONGEST) + 7) // 8):
             mixed = _mix(mixed ^ _key(eights, start + np.uint64(8 * part), size - 8 * part))
@@ -160,7 +181,7 @@ def _find(
         if word == 0 or size > _LONGEST:
             word = known
             known += 1
-            bounds[0, word], bounds[1, word] = start, position
+            bounds[0, word], bounds[1, word] = start, start + np.uint64(size)
             if size <= _LONGEST:
                 slots[slot, 0], slots[slot, 1], slots[slot, 2] = first, second, word
                 for part in range(2, _LONGEST // 8):
@@ -169,6 +190,16 @@ def _find(
         found[count] = word
         count += 1
     return np.int64(position), count, known
+
+
+@compiled
+def _others(eight):
+    """Marks those of eight bytes that are not letters or digits of ASCII."""
+    low = eight & _LOW
+    lower = low | _SPACES
+    # A byte is in a range if only one of two sums has its highest bit.
+    inner = low + _FROM_0 ^ low + _AFTER_9 | lower + _FROM_A ^ lower + _AFTER_Z
+    return (eight | ~inner) & _MARKS
 
 
 @compiled

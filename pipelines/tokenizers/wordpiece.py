@@ -303,14 +303,16 @@ class WordPieceTokenizer(Tokenizer):
         """Returns the ids of `tokenize`, which computes only those of words not met before."""
         if self._kept:
             return super().tokenize_running_text(sentences)
-        # Whether a capital sigma ends a word depends on the letters around signs such as "'".
-        has_sigma = self.normalize.lower_case and any("Σ" in text for text in sentences)
-        return self._words().ids(sentences, unicode_tables.separators(has_sigma))
+        return self._words().ids(sentences)
 
     def _make_words(self) -> "word_cache.WordCache":
         from pipelines.tokenizers import word_cache  # numba, which servers do without
 
-        return word_cache.WordCache(lambda words: as_arrays(self.tokenize(words)))
+        def separators(text: str) -> np.ndarray:
+            # Whether a capital sigma ends a word depends on the letters around signs such as "'".
+            return unicode_tables.separators(self.normalize.lower_case and "Σ" in text)
+
+        return word_cache.WordCache(lambda words: as_arrays(self.tokenize(words)), separators)
 
     def plain_ids(self, text: str) -> list[int] | None:
         """Returns the ids of `tokenize` without TensorFlow, or None if the text is not plain ASCII.
