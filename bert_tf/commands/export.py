@@ -36,8 +36,8 @@ def main(
       precision: Data type of the computation; inputs and outputs are float32. bfloat16: also of the
         weights. int8: with the engines onnxruntime, openvino and litert; the SavedModel stays in
         float32.
-      max_seq_length: Maximum number of tokens in a sequence, special tokens included; longer texts
-        are cut, or read in several parts. Not given: as in training.
+      max_seq_length: Maximum number of tokens in a sequence of a task, special tokens included;
+        longer texts are cut, or read in several parts. Not given: as in training.
     """
     given = generation.given_by_flags()
     from bert_tf.export import model_card, saved_model
@@ -66,7 +66,7 @@ def _changed(source: "ModelSource", given: dict[str, Any], length: int | None) -
         task = source.task.with_generation(given)
         if task.generation:
             task.generation.check_given(given)
-        if length:
+        if length and not source.pretrained:
             source.bundle.config.check_length(length)
             task = dataclasses.replace(task, max_seq_length=length)
         return dataclasses.replace(source, task=task)

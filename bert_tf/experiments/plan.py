@@ -181,12 +181,13 @@ def make(request: Request) -> Plan:
     begun = json_files.read(path, dict[str, Any]) if files.gfile.exists(path) else {}
     precision = begun.get("precision") or hardware.resolve_precision("auto")
     plan = Plan(request, tasks, corpus, precision)
-    # Without the folder, which can be moved.
-    sizes = {each.replace(f"{output}/", ""): files.gfile.stat(each).length for each in sources}
     identity = {
         **{name: value for name, value in request._asdict().items() if name != "output"},
         "precision": precision,
-        "inputs": [{"path": path, "bytes": size} for path, size in sizes.items()],
+        "inputs": [
+            {"path": each.replace(f"{output}/", ""), "sha256": files.sha256(each)}
+            for each in sources
+        ],
         "runs": {
             run.name: shlex.join(run.words).replace(f"{output}/", "") for run in plan.runs(STUDIES)
         },

@@ -122,6 +122,8 @@ def export(
                 f"{source.folder}: {source.task.name} writes texts in a loop, which is not written "
                 "for LiteRT or ONNX; export it as a SavedModel (bert-tf export)."
             )
+        if HUGGING_FACE in formats:
+            _check_hub(source)
     report: dict[str, Any] = {}
     with files.folder_aside(folder) as partial:
         kept: dict[tuple[str, str], ReducedScore] = {}  # by engine and signature of token ids
@@ -207,23 +209,24 @@ def _write_files(
     return report
 
 
-def _write_hub_folder(
-    model: ExportedModel, folder: str, kept: Mapping[tuple[str, str], ReducedScore]
-) -> dict[str, Any]:
-    """Writes the files of transformers without the weights, and the model as onnx/model.onnx.
-
-    Raises:
-      InputError: transformers, or its version for JavaScript, has no class for the task.
-    """
-    source, served, task = model.source, model.served, model.source.task
-    name = task.name if task else _PRETRAINED
-    why = ""
+def _check_hub(source: ModelSource) -> None:
+    """Raises InputError if transformers, or its version for JavaScript, has no class for a task."""
+    task, why = source.task, ""
     if source.generation or (task and task.shape not in _HUB_SHAPES):
         why = f"transformers.js has no class for it ({task.shape if task else 'it writes texts'})"
     elif task and task.shape == embedding.SHAPE.name and task.units:
         why = "transformers.js and fastembed leave the Dense layer of vectors out"
     if why:
+        name = task.name if task else _PRETRAINED
         raise InputError(f"{source.folder}: {name}: {why}; export it without --format=huggingface.")
+
+
+def _write_hub_folder(
+    model: ExportedModel, folder: str, kept: Mapping[tuple[str, str], ReducedScore]
+) -> dict[str, Any]:
+    """Writes the files of transformers without the weights, and the model as onnx/model.onnx."""
+    source, served, task = model.source, model.served, model.source.task
+    name = task.name if task else _PRETRAINED
     heads = f"heads/{source.head}/"
     bare = task is None and model.token_logits is None  # other heads are not in the file
     bundle = dataclasses.replace(

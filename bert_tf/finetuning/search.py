@@ -6,6 +6,7 @@ Trials are ordinary runs; one whose score falls behind the median of the others 
 import dataclasses
 import hashlib
 import json
+import os
 import statistics
 import time
 from typing import Any
@@ -88,9 +89,13 @@ def _study(output: str, settings: FineTuningSettings) -> Any:
     """The trials so far. One that was stopped is tried again, which resumes its run."""
     optuna = optional.load("optuna", _EXTRA)
     journal = optional.load("optuna.storages.journal", _EXTRA).JournalFileBackend
+    path = f"{output}/{run_folder.SEARCH}"
+    if os.path.exists(path):
+        with open(path, "r+b") as log:  # a full disk may have cut the last record
+            log.truncate(log.read().rfind(b"\n") + 1)
     study = optuna.create_study(
         study_name=_TRIALS,
-        storage=optuna.storages.JournalStorage(journal(f"{output}/{run_folder.SEARCH}")),
+        storage=optuna.storages.JournalStorage(journal(path)),
         pruner=optuna.pruners.MedianPruner(_FIRST, n_min_trials=_FIRST),
         direction="maximize",
         load_if_exists=True,
@@ -147,7 +152,7 @@ def _try(study: Any, prepared: PreparedRun, output: str) -> None:
         done = int(_PARTS * share)
         for part in range(told + 1, done + 1):
             trial.report(score, part)
-        told = done
+        told = max(told, done)
         if share < 1 and trial.should_prune():
             raise optuna.TrialPruned
 

@@ -155,6 +155,7 @@ def read_examples(request: TaskRequest, settings: FineTuningSettings) -> TaskExa
         if name != "train":  # scored all the same, as the official scripts do
             count_problems(task, examples, name, notes)
     inputs = {split: tables.sha256(path) for split, path in paths.items()}
+    inputs |= {path: files.sha256(path) for path in _beside(request, paths)}
     return TaskExamples(task, parts, inputs, notes)
 
 
@@ -252,11 +253,20 @@ def _paths(request: TaskRequest, task: Task) -> dict[str, str]:
 
 def files_of(request: TaskRequest) -> list[str]:
     """All files that a task reads, with those beside its data that may name labels."""
-    paths = _paths(request, make(request.kind, request.name)).values()
-    found = [file for path in paths for file in tables.files_of(path)]
-    found += sorted({columnar.info_beside(path) for path in found})
-    beside = (labels.beside(path, request.encoding) for path in paths)
-    return found + [names[0] for names in beside if names]
+    paths = _paths(request, make(request.kind, request.name))
+    found = [file for path in paths.values() for file in tables.files_of(path)]
+    return found + _beside(request, paths)
+
+
+def _beside(request: TaskRequest, paths: dict[str, str]) -> list[str]:
+    """The files beside the data that may name labels."""
+    found = set()
+    for path in paths.values():
+        if named := labels.beside(path, request.encoding):
+            found.add(named[0])
+        infos = map(columnar.info_beside, tables.files_of(path))
+        found |= {*filter(files.gfile.exists, infos)}
+    return sorted(found)
 
 
 def _file_in(path: str, split: str) -> str:

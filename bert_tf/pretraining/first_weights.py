@@ -16,7 +16,7 @@ from bert_tf.objectives.base import PretrainingObjective
 from bert_tf.training import run_folder
 from bert_tf.training.checkpoints import Checkpoints, is_checkpoint
 from bert_tf.weights import own
-from pipelines.common import files
+from pipelines.common import files, manifest
 from pipelines.common.errors import InputError
 from pipelines.tokenizers.base import Tokenizer
 
@@ -103,6 +103,14 @@ def read_config(path: str) -> EncoderConfig | None:
     if unfinished is None:
         return weights.read(path).config
     return configs.of_dict(unfinished["config"], path) if unfinished else None
+
+
+def checksums(path: str) -> dict[str, str]:
+    """The SHA-256 of the weights of a model, or of the files of a checkpoint."""
+    if _unfinished_run(path) is None:
+        return {"weights": weights.read(path).sha256()}
+    folder, name = os.path.split(files.absolute(path))
+    return manifest.checksums(folder, [name])
 
 
 def _unfinished_run(path: str) -> dict[str, Any] | None:

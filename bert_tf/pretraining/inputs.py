@@ -308,6 +308,8 @@ def run_identity(
         values.pop(name, None)
     if data.teacher is not None:
         values["teacher"] = data.teacher.sha256()
+    if settings.init:
+        values["init"] = first_weights.checksums(settings.init)
     first = data.manifests[0]
     return {
         "settings": values,

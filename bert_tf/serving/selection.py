@@ -79,8 +79,11 @@ def precision_of(path: str, engine: EngineName, wanted: Precision | None = None)
       wanted: the precision asked for; None: that in which the export was checked.
 
     Raises:
-      InputError: the export was not checked in this precision.
+      InputError: the engine has no such precision, or the export was not checked in it.
     """
+    if wanted and engine not in PREFERRED[wanted] and wanted is not Precision.FLOAT32:
+        able = " or ".join(PREFERRED[wanted])
+        raise InputError(f"{path}: {engine} does not compute in {wanted}; use the engine {able}.")
     checked = Precision(saved_model.kept_precisions(path).get(engine, Precision.FLOAT32))
     if wanted not in (None, checked, Precision.FLOAT32):
         raise _unchecked(path, engine, wanted)

@@ -86,9 +86,10 @@ class LabelTask(Task):
             return
         label = self.given(first)[0]
         remedy = "Fix the file, or add such examples to the training data."
-        if label.isdecimal() != self.labels[0].isdecimal():
-            numbers = [label] if label.isdecimal() else self.labels
-            pairs = ",".join(f"{number}=NAME" for number in numbers[:2])
+        names = [label, *self.labels]
+        numbers = [name for name in names if _folded(name).isdecimal()]
+        if numbers and (len(numbers) < len(names) or len({n.isdecimal() for n in numbers}) > 1):
+            pairs = ",".join(f"{number}=NAME" for number in numbers[:3])
             remedy = (
                 f"Fine-tune with names for numbers: --label_map={pairs},... or --label_map=FILE."
             )

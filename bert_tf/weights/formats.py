@@ -151,6 +151,11 @@ def detect(path: str) -> Format:
     if prefix is None:
         if own.has_checkpoint(path):
             raise InputError(f"{path}: has a checkpoint, but no {own.CONFIG}; copy it there.")
+        if names := sentence_transformers.modules(path):
+            raise InputError(
+                f"{path}: is of sentence-transformers with the modules {', '.join(names)}; only "
+                "models whose first module is a Transformer, with its config.json, can be read."
+            )
         raise InputError(
             f"{path}: has no model of a known format. Known are a folder of bert_tf, a "
             "google-research or Model Garden checkpoint (bert_config.json and *.index), a "

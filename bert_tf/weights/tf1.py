@@ -50,6 +50,11 @@ def read(path: str) -> Bundle:
     described: tuple[Mapping[str, Any], ...] = own.tasks_without_head(folder)
     if found_head := _head(layout, weights, span):
         name, units = found_head
+        if (family, name) == ("electra", "chunk"):
+            raise InputError(
+                f"{prefix}: has the head of ELECTRA's task chunk, whose words are of the second "
+                "segment; tagging here reads the first. Read the model that it was trained from."
+            )
         task = _task(folder, units, span, name)
         described, heads = (task,), [(task["name"], units)]
     found = layout.table(span).read(weights, config, prefix, heads)
@@ -89,11 +94,11 @@ def _config(folder: str, family: str, weights: Mapping[str, np.ndarray]) -> Bert
     for key in ("num_hidden_groups", "inner_group_num"):
         if values.get(key, 1) != 1:
             raise InputError(f"{found}: {key} is {values[key]!r}; only 1 is supported.")
-    known = {key: value for key, value in values.items() if key in BertConfig().to_dict()}
-    defaults = dict(FAMILIES[family].values)
-    if "embedding_size" in values:
-        defaults["embedding_size"] = values["embedding_size"]
-    return BertConfig.from_dict({**defaults, **known}, found)
+    followed = {*BertConfig().to_dict(), "embedding_size"}
+    known = {key: value for key, value in values.items() if key in followed}
+    if known.get("embedding_size", 0) == known.get("hidden_size"):  # the program projects nothing
+        known["embedding_size"] = None
+    return BertConfig.from_dict({**FAMILIES[family].values, **known}, found)
 
 
 def _electra_config(weights: Mapping[str, np.ndarray]) -> BertConfig:
@@ -206,6 +211,7 @@ def write(model: Bundle, folder: str) -> None:
     own.write_description(dataclasses.replace(model, config=config), folder)
     if layout.config != own.CONFIG:
         groups = {"num_hidden_groups": 1, "inner_group_num": 1, "net_structure_type": 0}
+        groups["embedding_size"] = config.embedding_width
         json_files.write(f"{folder}/{layout.config}", config.to_dict() | groups)
     if model.vocabulary and model.vocabulary.kind == "wordpiece":
         _log_tokenizer_flags(model.resolved_settings())
@@ -235,6 +241,11 @@ def _checked(model: Bundle, layout: Layout) -> BertConfig:
             f"{model.place}: {layout.program} does not support {config.differences()[0]}."
         )
     _check(config, layout, model.place)
+    if config.embedding_size == config.hidden_size:
+        raise InputError(
+            f"{model.place}: {layout.program} does not project embeddings of the width of hidden "
+            "states; use another format."
+        )
     if config.causal:
         raise InputError(
             f"{model.place}: {layout.program} has no left-to-right encoder; use another format."

@@ -153,7 +153,7 @@ def _is_other(old: Mapping[str, Any] | None, new: Mapping[str, Any] | None) -> b
     date, checksum = new.get("modified"), old.get("sha256")
     if (date and date == old.get("modified")) or checksum is None:
         return date != old.get("modified")
-    return files.sha256(new["path"]) != checksum
+    return (new.get("sha256") or files.sha256(new["path"])) != checksum
 
 
 def _describe(key: str, old: Any, new: Any) -> str:

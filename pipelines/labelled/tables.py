@@ -93,6 +93,7 @@ def files_of(path: str) -> list[str]:
 
 
 def sha256(path: str) -> str:
-    """Returns the checksum of the file, or of all files, that a path stands for."""
-    first, *others = map(files.sha256, files_of(path))
+    """Returns the checksum of the file, its part, or all files, that a path stands for."""
+    _, part = split_part(path)
+    first, *others = [*map(files.sha256, files_of(path)), *filter(None, [part])]
     return hashlib.sha256("".join([first, *others]).encode()).hexdigest() if others else first

@@ -69,6 +69,7 @@ class SequenceKind(enum.StrEnum):
     STREAM = "stream"  # the same without special tokens but one after each document (GPT)
 
 
+_FILLED = (SequenceKind.FULL_SENTENCES, SequenceKind.PACKED, SequenceKind.STREAM)
 _ENUMS = {"objective": Objective, "masking": Masking, "sequences": SequenceKind}
 
 
@@ -91,8 +92,8 @@ class ExampleSettings(Settings):
       masked_lm_prob: Fraction of the tokens to predict. In held-out examples it is that of the
         paper, 0.15, so that runs with other masks can be compared, unless masks are drawn in
         training.
-      short_seq_prob: Probability that sequences of a document aim at a shorter, random length; none
-        of packed sequences do.
+      short_seq_prob: Probability that sequences of a document aim at a shorter, random length;
+        those of running text (full_sentences, packed, stream) are always filled.
       whole_word_mask: Mask whole words instead of single tokens (pieces of words).
       max_ngram: Maximum number of neighbouring words (or tokens) to mask together; of 1 to n with
         probabilities in proportion to 1/n (ALBERT: 3, with whole words).
@@ -168,6 +169,8 @@ class ExampleSettings(Settings):
         is_stream = self.sequences is SequenceKind.STREAM
         if is_stream and self.objective is not Objective.LEFT_TO_RIGHT:
             raise InputError("--sequences=stream goes with --objective=left_to_right only.")
+        if self._is_given("short_seq_prob") and self.sequence_kind in _FILLED:
+            raise InputError(f"--short_seq_prob: --sequences={self.sequence_kind} fills them all.")
         if self.masking is Masking.DYNAMIC and self.objective is not Objective.MLM:
             raise InputError("--masking=dynamic goes with --objective=mlm only.")
         self._check_noise()

@@ -17,6 +17,7 @@ from bert_tf.serving.inputs import MAX_DEPTH
 from bert_tf.serving.server.faults import Fault, RefusalError
 
 _T = TypeVar("_T")
+_CUT_OFF = "Input data was truncated"  # of msgspec, also where a text ends within an escape
 # Of a body, wherever they are: an empty list of 3 bytes takes 64 bytes of memory, an object 232.
 _MAX_BRACKETS = 1 << 17
 
@@ -34,7 +35,10 @@ def decoded(body: bytes, kind: type[_T]) -> _T:
     try:
         return msgspec.json.decode(body, type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise _invalid(f"The request is invalid: {error}") from error
+        reason = str(error)
+        if reason == _CUT_OFF and body.rstrip()[-1:] in (b"}", b"]"):
+            reason = "a text has half of a surrogate pair (\\ud800 to \\udfff), or it is cut off"
+        raise _invalid(f"The request is invalid: {reason}") from error
 
 
 def is_by_rows(body: Mapping[str, Any]) -> bool:

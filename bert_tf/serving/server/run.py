@@ -69,19 +69,26 @@ def serve(models: Mapping[str, str], address: Address, settings: ServerSettings)
     address.check()
     identity = Identity.of_files(settings.token_file, settings.certificate, settings.key)
     precision = Precision(settings.precision) if settings.precision else None
-    newest = {name: newest_complete(folder) for name, folder in models.items()}
-    plans = {
-        name: selection.choose(path, settings.engine, settings.threads, precision)
-        for name, path in newest.items()
-    }
+    plans: dict[str, ExecutionPlan] = {}
+    errors = []
+    for name, folder in models.items():
+        try:
+            path = newest_complete(folder)
+            plans[name] = selection.choose(path, settings.engine, settings.threads, precision)
+        except InputError as error:  # the others are served, and so is this one when it is complete
+            errors.append(error)
+        else:
+            print(f"{name} is computed with {plans[name]}", flush=True)
+    if not plans:
+        raise errors[0]
     # The first computation of a process sets the number of threads for all others.
     threads = max(plan.tensorflow_threads for plan in plans.values())
     tf.config.threading.set_intra_op_parallelism_threads(threads)
     versions = {}
-    for name, plan in plans.items():
-        print(f"{name} is computed with {plan}", flush=True)
+    for name, folder in models.items():
+        plan = plans.get(name)
         load = functools.partial(_load, plan=plan, precision=precision, settings=settings)
-        versions[name] = Versions(models[name], settings.versions, load)
+        versions[name] = Versions(folder, settings.versions, load)
     known = versions.values()
     # The last reference to a version's predictor may go at any time.
     metrics = Metrics(
@@ -106,13 +113,16 @@ def serve(models: Mapping[str, str], address: Address, settings: ServerSettings)
 
 
 def _load(
-    path: str, plan: ExecutionPlan, precision: Precision | None, settings: ServerSettings
+    path: str, plan: ExecutionPlan | None, precision: Precision | None, settings: ServerSettings
 ) -> Predictor:
     """A version that has answered a request of each signature, in a precision it was checked in.
+
+    Without a plan, as no version was complete when the server started, it gets one of its own.
 
     Raises:
       InputError: it was not checked in this precision, or cannot be loaded.
     """
+    plan = plan or selection.choose(path, settings.engine, settings.threads, precision)
     checked = selection.precision_of(path, plan.engine, precision)
     plan = dataclasses.replace(plan, precision=checked)
     predictor = Predictor(path, plan=plan, max_tokens=settings.max_tokens)

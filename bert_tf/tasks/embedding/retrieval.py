@@ -9,7 +9,7 @@ _AT_ONCE = 1024  # queries
 
 
 def scores(
-    queries: np.ndarray, texts: np.ndarray, relevant: Sequence[Sequence[int]]
+    queries: np.ndarray, texts: np.ndarray, relevant: Sequence[Sequence[int]], own: Sequence[int]
 ) -> dict[str, float]:
     """Means over queries of what the nearest texts by cosine are worth.
 
@@ -17,6 +17,8 @@ def scores(
       queries: float32 [queries, width], each of length 1.
       texts: float32 [texts, width], the same.
       relevant: indices of the texts that each query should find.
+      own: index of the text that is the query itself, if it is one, else -1. It is not ranked, as
+        in BEIR (Thakur et al. 2021), unless it should be found.
 
     Returns:
       `ndcg_10`, `recall_1` (whether the nearest text is one of them), `recall_10` (how many of them
@@ -27,7 +29,10 @@ def scores(
     rows = []
     for start in range(0, len(queries), _AT_ONCE):
         found = queries[start : start + _AT_ONCE] @ texts.T
-        for scores, wanted in zip(found, relevant[start : start + _AT_ONCE], strict=True):
+        for row, scores in enumerate(found, start):
+            wanted = relevant[row]
+            if own[row] >= 0 and own[row] not in wanted:
+                scores[own[row]] = -np.inf
             ranks = largest(scores, depth)
             hits = np.isin(ranks, list(wanted))
             best = gains[: min(len(wanted), depth)].sum()

@@ -378,7 +378,7 @@ def _nearest_accuracy(examples: Examples, predictions: Predictions) -> float:
 
 
 def _retrieval(examples: Examples, predictions: Predictions) -> dict[str, float]:
-    """Scores of finding the second texts by the first ones; equal texts count once."""
+    """Scores of finding the second texts by the first ones, among all but itself, each once."""
     texts: dict[str, int] = {}
     relevant: dict[str, set[int]] = {}
     queries: dict[str, np.ndarray] = {}
@@ -392,9 +392,8 @@ def _retrieval(examples: Examples, predictions: Predictions) -> dict[str, float]
                 vectors.append(vector)
         found = relevant.setdefault(first, set())
         found.add(texts[others[0]] if others else -1)
-    return retrieval.scores(
-        np.stack(list(queries.values())), np.stack(vectors), [sorted(r) for r in relevant.values()]
-    )
+    wanted, own = [sorted(r) for r in relevant.values()], [texts.get(q, -1) for q in queries]
+    return retrieval.scores(np.stack(list(queries.values())), np.stack(vectors), wanted, own)
 
 
 TASKS = (Embedding("embedding", TaskFiles.of_user(embedding_files.read)),)

@@ -51,16 +51,18 @@ _ACTIVATIONS = {
     "tanh": "tanh",
 }
 _IDENTITY, _SIGMOID = "torch.nn.modules.linear.Identity", "torch.nn.modules.activation.Sigmoid"
-# Activations of the score of a pair, as sentence-transformers names them.
-_SCORES = {_IDENTITY: "identity", _SIGMOID: "sigmoid"}
+_SOFTMAX = "torch.nn.modules.activation.Softmax"
+# Activations of the scores of a pair, as sentence-transformers names them.
+_SCORES = {_IDENTITY: "identity", _SIGMOID: "sigmoid", _SOFTMAX: "softmax"}
 # Those of several scores, by the shape of the task, whose probabilities are always ours.
 _SEVERAL_SCORES = {
-    "classification": (_IDENTITY, "torch.nn.modules.activation.Softmax"),
+    "classification": (_IDENTITY, _SOFTMAX),
     "multilabel": (_IDENTITY, _SIGMOID),
     "regression": (_IDENTITY,),
 }
 _PROBLEMS = {"regression": "regression", "multilabel": "multi_label_classification"}
 _ONE_LABEL = "single_label_classification"
+_UNNAMED = "LABEL_0"  # of transformers, where a label has no name
 _ACTIVATIONS_BACK = {"gelu_erf": "gelu", "gelu": "gelu_new", "gelu_tanh": "gelu_new"}
 
 
@@ -161,6 +163,9 @@ def read_task(
     name = str(values.get("finetuning_task") or shape)
     name = name if own.TASK_NAME.fullmatch(name) else shape
     found: dict[str, Any] = {"name": name, "shape": shape, "labels": labels}
+    if shape == "regression" and units == 1:
+        [label] = _labels(values, 1, path)
+        found |= {"label": label} if label != _UNNAMED else {}
     if shape in _SEVERAL_SCORES:
         found |= _of_pairs(values, shape, units, path)
     if shape != "span":  # whose windows do not depend on the length of the model
@@ -187,7 +192,7 @@ def _of_pairs(values: dict[str, Any], shape: str, units: int, path: str) -> dict
         stated = _SIGMOID if is_one else _IDENTITY  # its defaults
     if stated is None:
         return {}
-    known = tuple(_SCORES) if is_one else _SEVERAL_SCORES[shape]
+    known = (_IDENTITY, _SIGMOID) if is_one else _SEVERAL_SCORES[shape]
     if stated not in known:
         several = stated == _SIGMOID and shape == "classification"
         remedy = f'set problem_type to "{_PROBLEMS["multilabel"]}" in {CONFIG}'
@@ -195,7 +200,7 @@ def _of_pairs(values: dict[str, Any], shape: str, units: int, path: str) -> dict
             f"{place}: the activation of scores is {stated}; "
             + (f"{remedy}." if several else f"known are {', '.join(known)}.")
         )
-    return {"pair": True} | ({"activation": _SCORES[stated]} if is_one else {})
+    return {"pair": True, "activation": _SCORES[stated]}
 
 
 def _labels(values: dict[str, Any], units: int, path: str) -> list[str]:
@@ -299,11 +304,14 @@ def from_bundle(model: Bundle, family: Family, architecture: Architecture) -> di
     if head and head.labels:
         units = model.weights[f"heads/{description['name']}/bias"].size
         labels = description["labels"] or [f"LABEL_{index}" for index in range(units)]
+        labels = [description["label"]] if "label" in description else labels
         config["id2label"] = {str(index): label for index, label in enumerate(labels)}
         config["label2id"] = {label: index for index, label in enumerate(labels)}
-    if stated := description.get("activation"):
+    stated, shape = description.get("activation"), description["shape"]
+    if stated:
         activation = {ours: theirs for theirs, ours in _SCORES.items()}[stated]
         config["sentence_transformers"] = {"activation_fn": activation}
-    if description["shape"] in _PROBLEMS:
-        config["problem_type"] = _PROBLEMS[description["shape"]]
+    # Of a "regression", pipelines of transformers show the score without its activation.
+    if shape in _PROBLEMS and (shape, stated) != ("regression", "sigmoid"):
+        config["problem_type"] = _PROBLEMS[shape]
     return config

@@ -201,6 +201,12 @@ def top_of(folder: str) -> str:
     return (parent or ".") if _encoder_path(parent or ".") == name else folder
 
 
+def modules(folder: str) -> list[str]:
+    """The names of the modules in the folder of an encoder or around it, if there are any."""
+    path = f"{top_of(folder)}/{_FILE}"
+    return _names(json_files.read_optional(path, list[_Module]) or [], path)
+
+
 def read(model: Bundle) -> dict[str, Any] | None:
     """Reads the task of a model of sentence-transformers; None if it is not one.
 

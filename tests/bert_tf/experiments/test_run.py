@@ -80,8 +80,8 @@ def test_a_study_from_a_corpus_to_its_report(tmp_path, monkeypatch):
     assert {path: after[path] for path in before if "-bad" not in path} == {
         path: time for path, time in before.items() if "-bad" not in path
     }
-    with open(corpus, "a") as file:
-        file.write("More.\n")
+    with open(corpus, "r+") as file:
+        file.write("*")  # of the same size
     with pytest.raises(InputError, match=r"is of experiments with other inputs: .*corpus.txt"):
         runner.run(request, ["trial"])
     with pytest.raises(InputError, match=r"other budget \(was seconds, now 2h\)"):

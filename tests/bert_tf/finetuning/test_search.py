@@ -140,6 +140,15 @@ def test_a_kill_between_two_settings_leaves_the_given_ones_first(tmp_path, setti
     ]
 
 
+def test_a_record_that_a_full_disk_has_cut_is_dropped(tmp_path, settings):
+    search._study(str(tmp_path), settings).ask()
+    with open(tmp_path / run_folder.SEARCH, "a") as log:
+        log.write('{"op_code": 4, "worker')
+    for _ in range(2):
+        assert len(search._study(str(tmp_path), settings).trials) > 0
+    assert (tmp_path / run_folder.SEARCH).read_text().endswith("\n")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("evaluation", "trial"), [(2, 0), (4, 1)])
 def test_a_full_disk_leaves_what_can_be_resumed(tmp_path, settings, monkeypatch, evaluation, trial):

@@ -1,6 +1,7 @@
 """Files to examples to features: what is cached, split, and refused."""
 
 import dataclasses
+import itertools
 import json
 import re
 
@@ -57,6 +58,25 @@ def test_a_map_next_to_the_data_names_labels(tmp_path, tokens, caplog):
     named = text.replace("\t0", "\tgood").replace("\t1", "\tbad")
     assert _load(tmp_path, tokens, "classification", named).task.labels == ("bad", "good")
     assert _load(tmp_path, tokens, "regression", text).task.labels == ()
+
+
+def test_the_part_of_a_file_and_names_beside_it_are_part_of_the_run(tmp_path, tokens):
+    rows = [{"text": f"the token {i}", "label": str(i % 2)} for i in range(20)]
+    (tmp_path / "data.json").write_text(json.dumps({"a": rows, "b": rows[::-1]}))
+    found = []
+    for part, names in (
+        ("a", None),
+        ("b", None),
+        ("a", "0\tbad\n1\tgood\n"),
+        ("a", "0\tgood\n1\tbad\n"),
+    ):
+        if names:
+            (tmp_path / "mapping.txt").write_text(names)
+        request = TaskRequest("classification", "classification", f"{tmp_path}/data.json#{part}")
+        found.append(
+            task_data.read_examples(request, FineTuningSettings((request,), "none")).inputs
+        )
+    assert not [pair for pair in itertools.combinations(found, 2) if pair[0] == pair[1]]
 
 
 def test_a_rare_label_stays_in_training(tmp_path, tokens):

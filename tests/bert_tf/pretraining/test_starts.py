@@ -251,6 +251,21 @@ def test_what_does_not_go_with_minutes_is_told(flags, told, tfrecords, model_pat
     assert not (tmp_path / "o").exists()
 
 
+def test_other_weights_in_the_same_place_are_of_another_run(
+    finished, tfrecords, model_path, tmp_path
+):
+    shutil.copytree(finished, tmp_path / "init")
+    flags = ("--steps=2", "--batch_size=8", f"--init={tmp_path}/init")
+    done(tfrecords, model_path, tmp_path / "o", *flags)
+    done(tfrecords, model_path, tmp_path / "o", *flags)
+    model = weights.read(f"{tmp_path}/init")
+    shutil.rmtree(tmp_path / "init")
+    doubled = {name: 2 * value for name, value in model.weights.items()}
+    weights.write(dataclasses.replace(model, weights=doubled), f"{tmp_path}/init")
+    process = run(tfrecords, model_path, tmp_path / "o", *flags)
+    assert "is of a run with other settings: init.weights" in _error(process)
+
+
 def test_a_start_that_failed_can_be_corrected(foreign, tfrecords, model_path, tmp_path):
     flag = f"--init={foreign}"
     assert run(tfrecords, model_path, tmp_path / "o", "--steps=5", flag).returncode == 2

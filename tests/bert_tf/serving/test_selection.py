@@ -72,6 +72,11 @@ def test_conversions_belong_to_the_versions_of_packages(export, tmp_path, monkey
     [
         ("cuda", None, "is unknown; use one of auto, tensorflow"),
         ("onnxruntime", _INT8, "not checked in int8 with onnxruntime; .* --precision=int8"),
+        (
+            "onnxruntime",
+            _BFLOAT16,
+            "does not compute in bfloat16; use the engine openvino or tensor",
+        ),
         (AUTO, _INT8, "not checked in int8 with the installed engines; .* --precision=int8"),
     ],
 )

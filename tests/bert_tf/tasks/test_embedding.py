@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from bert_tf import tasks
 from bert_tf.tasks.embedding import losses, retrieval
+from bert_tf.tasks.embedding.task import TextVectors
 from pipelines.common.errors import InputError
 from pipelines.labelled import embedding_files
 from pipelines.labelled.schema import EmbeddingExample
@@ -125,11 +126,20 @@ def test_the_loss_of_several_dimensions_is_the_sum(form):
 def test_retrieval_of_known_ranks():
     texts = np.eye(4, dtype=np.float32)
     queries = np.array([[1, 0, 0, 0], [0.5, 0.4, 0.3, 0]], np.float32)
-    found = retrieval.scores(queries, texts, [[0], [1, 2]])
+    found = retrieval.scores(queries, texts, [[0], [1, 2]], [0, -1])
     ideal = 1 + 1 / np.log2(3)
     assert found["ndcg_10"] == pytest.approx((1 + (1 / np.log2(3) + 0.5) / ideal) / 2)
     assert found["recall_1"] == 0.5 and found["recall_10"] == 1
     assert found["mrr_10"] == pytest.approx((1 + 0.5) / 2)
+
+
+def test_a_text_does_not_find_itself():
+    task = tasks.make("embedding").restore(tasks.make("embedding").describe() | {"form": "pairs"})
+    near = np.array([[1, 0, 0.1, 0], [1, 0, -0.1, 0], [0, 1, 0.1, 0], [0, 1, -0.1, 0]], np.float32)
+    pairs = [(0, 1), (1, 0), (2, 3), (3, 2)]
+    examples = [EmbeddingExample("x", "x", tuple("abcd"[i] for i in pair), "") for pair in pairs]
+    predictions = [TextVectors(normalized(near[[*pair]])) for pair in pairs]
+    assert task.metrics(examples, predictions)["recall_1"] == 1
 
 
 def read(tmp_path, name, content, labelled=True):

@@ -147,6 +147,9 @@ def test_a_reranker_has_the_activation_that_its_folder_states(tmp_path, keys, ac
     weights.write(model, f"{tmp_path}/back", Format.HUGGINGFACE)
     stated = json.loads((tmp_path / "back/config.json").read_text())["sentence_transformers"]
     assert stated == {"activation_fn": IDENTITY if activation == "identity" else SIGMOID}
+    problem = json.loads((tmp_path / "back/config.json").read_text()).get("problem_type")
+    # Pipelines of transformers show a score of "regression" without its activation.
+    assert problem == ("regression" if activation == "identity" else None)
     assert weights.read(f"{tmp_path}/back").tasks == model.tasks
 
 
@@ -160,6 +163,15 @@ def test_newer_rerankers_state_it_in_another_file(tmp_path):
     change(folder / PAIRS, activation_fn="torch.nn.modules.activation.Tanh")
     with pytest.raises(InputError, match=rf"{PAIRS}: the activation of scores is t.*Tanh; known"):
         weights.read(str(folder))
+
+
+def test_the_name_of_one_score_is_kept(tmp_path):
+    folder = folder_of(tmp_path, "regression", 1)
+    assert "label" not in weights.read(str(folder)).task()
+    change(folder / "config.json", id2label={"0": "toxicity"})
+    weights.write(weights.read(str(folder)), f"{tmp_path}/back", Format.HUGGINGFACE)
+    back = json.loads((tmp_path / "back/config.json").read_text())
+    assert (back["id2label"], back["label2id"]) == ({"0": "toxicity"}, {"toxicity": 0})
 
 
 def test_a_cross_encoder_of_several_labels_reads_pairs(tmp_path):
@@ -196,7 +208,13 @@ def test_the_activation_of_several_scores_is_ours_or_refused(
                 weights.read(str(folder))
         else:
             found = weights.read(str(folder)).task()
-            assert found["pair"] and (problem or found == expected | {"pair": True})
+            assert found["pair"] and (
+                problem or found == expected | {"pair": True, "activation": found["activation"]}
+            )
+            weights.write(weights.read(str(folder)), f"{tmp_path}/{name}", Format.HUGGINGFACE)
+            back = json.loads((tmp_path / name / "config.json").read_text())
+            assert back["sentence_transformers"] == {"activation_fn": activation}
+            assert back.get("problem_type") == problem
         change(folder / name, **dict.fromkeys(stated))
 
 

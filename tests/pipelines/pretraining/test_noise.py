@@ -10,7 +10,7 @@ import pytest
 from pipelines.common.errors import InputError
 from pipelines.pretraining import noise
 from pipelines.pretraining.masking import SequenceBlock, SpecialIds
-from pipelines.pretraining.settings import ExampleSettings, Objective
+from pipelines.pretraining.settings import ExampleSettings, Objective, SequenceKind
 
 START, PAD, END, MASK, TOKENS = 0, 1, 2, 999, 1000
 SPECIAL = SpecialIds(START, END, MASK, PAD, 2, TOKENS)
@@ -181,6 +181,10 @@ def test_noises_that_do_not_go_together(kinds, message):
 def test_settings_of_another_objective_are_told():
     with pytest.raises(InputError, match="--mean_span goes only with --objective=denoising"):
         ExampleSettings(mean_span=2.0).check()
+    with pytest.raises(InputError, match="--short_seq_prob: --sequences=packed fills them all"):
+        ExampleSettings(
+            objective=Objective.MLM, sequences=SequenceKind.PACKED, short_seq_prob=0.5
+        ).check()
     with pytest.raises(InputError, match="--max_ngram does not go with --objective=denoising"):
         ExampleSettings(objective=Objective.DENOISING, max_ngram=3).check()
     with pytest.raises(InputError, match="--mean_span: does not go with --noise=deletion"):

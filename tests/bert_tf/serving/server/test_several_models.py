@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import time
 import urllib.error
 import urllib.request
 
@@ -51,6 +52,24 @@ def test_folders_of_versions_are_models(exports):
         with pytest.raises(InputError, match="is a part of URLs; give a name without"):
             check_name(name, "--name=")
     check_name("모델-1.5_b", "--name=")
+
+
+def test_a_model_that_cannot_be_read_leaves_the_others_and_is_served_when_it_can(exports, tmp_path):
+    for name in ("feelings", "vectors"):
+        shutil.copytree(f"{exports}/{name}", tmp_path / "models" / name)
+    manifest = tmp_path / "models/feelings/1/manifest.json"
+    manifest.rename(tmp_path / "manifest.json")
+    server = Served(tmp_path / "models", "--poll_seconds=0.1").wait()
+    try:
+        assert client.connect(server.rest, "vectors").predict("mood", text=["short"])
+        (tmp_path / "manifest.json").rename(manifest)
+        end = time.monotonic() + 60
+        while b"feelings" not in server.get("/v1/models")[1].encode():
+            assert time.monotonic() < end
+            time.sleep(0.1)
+        assert client.connect(server.rest, "feelings").predict("mood", text=["short"])
+    finally:
+        server.stop()
 
 
 @pytest.mark.parametrize("protocol", ["grpc", "rest"])
