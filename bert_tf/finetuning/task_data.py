@@ -260,13 +260,10 @@ def files_of(request: TaskRequest) -> list[str]:
 
 def _beside(request: TaskRequest, paths: dict[str, str]) -> list[str]:
     """The files beside the data that may name labels."""
-    found = set()
-    for path in paths.values():
-        if named := labels.beside(path, request.encoding):
-            found.add(named[0])
-        infos = map(columnar.info_beside, tables.files_of(path))
-        found |= {*filter(files.gfile.exists, infos)}
-    return sorted(found)
+    maps = (labels.beside(path, request.encoding) for path in paths.values())
+    read = (file for path in paths.values() for file in tables.files_of(path))
+    infos = filter(files.gfile.exists, map(columnar.info_beside, read))
+    return sorted({*(found[0] for found in maps if found), *infos})
 
 
 def _file_in(path: str, split: str) -> str:

@@ -242,8 +242,7 @@ class _Run:
     def _milestones(self, start: int) -> Milestones:
         """The record of milestones from a step on, with questions about held-out sentences."""
         milestones = Milestones(self.output, start, self.session.is_chief)
-        questions = self._questions()
-        if questions:
+        if questions := self._questions():
             milestones.ask(self.model, questions, self.data.tokenizer.vocabulary.tokens)
         return milestones
 
@@ -352,15 +351,13 @@ class _Run:
         tokenizer = self.data.tokenizer
         source = sources.of_model(self.model, tokenizer, self.output, self._describe_data())
         own.write_sealed_description(source.bundle, self.output)
-        generator = generators.generator(source.bundle)
-        if generator:
+        if generator := generators.generator(source.bundle):
             folder = f"{self.output}/{run_folder.GENERATOR}"
             files.remove_tree(folder)
             weights.write(generator, folder)
         if self.options.saved_model:
             saved_model.write([source], f"{self.output}/saved_model", replace=True)
-        questions = self._questions()
-        if questions:
+        if questions := self._questions():
             result["masked_sentences"] = masked_sentences.report(
                 self.model, questions, tokenizer.vocabulary.tokens
             )
@@ -386,8 +383,7 @@ class _Run:
         return described | {"max_seq_length": max(lengths)}
 
     def _held_out_metrics(self) -> dict[str, float]:
-        held_out = self.data.held_out
-        if held_out is None:
+        if (held_out := self.data.held_out) is None:
             return self.model.metrics_of({})
         most = max(found["settings"]["max_predictions_per_seq"] for found in self.data.manifests)
         size = evaluation.batch_size(self.model, held_out.max_seq_length, most)

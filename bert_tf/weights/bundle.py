@@ -98,8 +98,7 @@ class Bundle:
                 f"match the heads ({', '.join(heads) or 'none'})."
             )
         for name, task in described.items():
-            units = units_of[name]
-            if heads[name] != units:
+            if heads[name] != (units := units_of[name]):
                 raise InputError(
                     f"{self.place}: the head of {name} has {counted(heads[name], 'unit')}, "
                     f"but its description, {task['shape']} of "
@@ -174,8 +173,7 @@ class Bundle:
             encoders in one functional model need different names.
         """
         encoder = encoders.make(self.config, **({"name": "encoder"} | self._padding() | kwargs))
-        missing = self._assign_group(encoder, "encoder")
-        if missing:
+        if missing := self._assign_group(encoder, "encoder"):
             logging.warning("%s: lacks %s, which are random.", self.place, ", ".join(missing))
         return encoder
 
@@ -218,9 +216,9 @@ class Bundle:
                 "BART."
             )
         model = (Denoising if config.num_decoder_layers else LeftToRight)(config)
-        missing = assign(model, self.weights, self.place)
-        if missing := [name for name in missing if not name.startswith(POOLER)]:
-            raise InputError(f"{self.place}: lacks the weight {missing[0]}.")
+        for name in assign(model, self.weights, self.place):
+            if not name.startswith(POOLER):
+                raise InputError(f"{self.place}: lacks the weight {name}.")
         return model
 
     def with_weights_of(self, model: Encoder | TaskModel) -> "Bundle":
@@ -252,8 +250,7 @@ class Bundle:
             for name, value in self.weights.items()
             if name.startswith(there)
         }
-        missing = assign(part, weights, self.place)
-        return [there + name.removeprefix(here) for name in missing]
+        return [there + path.removeprefix(here) for path in assign(part, weights, self.place)]
 
     def only(self, name: str) -> "Bundle":
         """A copy with the head of one task only; an InputError if the model does not have it."""
@@ -309,8 +306,7 @@ class Bundle:
         Raises:
           InputError: The model does not have the task, or has several to choose from.
         """
-        names = [task["name"] for task in self.tasks]
-        if not names:
+        if not (names := [task["name"] for task in self.tasks]):
             raise InputError(
                 f"{self.place}: has no task; fine-tune it for one first (bert-tf finetune)."
             )
