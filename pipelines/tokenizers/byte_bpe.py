@@ -59,7 +59,11 @@ class ByteBPETokenizer(Tokenizer):
         self._kept = kept_tokens.KeptTokens(kept)
         self._is_normalized = self._nfc or bool(added) or not vocabulary.has_all_bytes
         spelled = list(map(to_bytes, tokens))
-        begin = (words_of.begins_white(data[:4].decode(errors="replace")) for data in spelled)
+        # A piece may have the first byte or two of a character alone.
+        texts = [(data[:4] + b"\x80\x80").decode(errors="replace") for data in spelled]
+        begin = (
+            words_of.begins_white(text) or unicode_tables.begins_unspaced(text) for text in texts
+        )
         self.begins_word = np.array(list(begin))
         self.begins_word[list(self.special_ids)] = True
         self.begins_word |= [token in added for token in tokens]

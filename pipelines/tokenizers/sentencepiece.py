@@ -22,7 +22,6 @@ follows an added token, with one.
 
 import functools
 import re
-import string
 import sys
 import unicodedata
 from collections.abc import Sequence
@@ -35,7 +34,7 @@ import tensorflow_text as tf_text
 from pipelines.tokenizers import byte_bpe_words, byte_ranges, kept_tokens, unicode_tables
 from pipelines.tokenizers.base import Ids, IdsWithOffsets, Pieces, Tokenizer
 from pipelines.tokenizers.sentencepiece_vocabulary import SPACE, SentencePieceVocabulary
-from pipelines.tokenizers.unicode_tables import character_class
+from pipelines.tokenizers.unicode_tables import begins_unspaced, character_class
 from pipelines.tokenizers.vocabulary import GEMMA
 
 if TYPE_CHECKING:
@@ -43,9 +42,18 @@ if TYPE_CHECKING:
 
 _PLAIN = re.compile(r"[\t\n\r -~]*")
 _PLAIN_SPACE = r"[\t-\r\x1c- ]+"
-# A piece of these characters alone continues a word (`_is_start_piece_sp` of ALBERT's program).
 _SIGNS = frozenset('!"#$%&()*+,-./:;?@[\\]^_`{|}~€£')
-_WITHIN = _SIGNS | frozenset(string.ascii_letters)
+
+
+def _continues(piece: str) -> bool:
+    """Returns whether a piece of letters and signs can continue a word.
+
+    ALBERT's program (`_is_start_piece_sp`), whose vocabulary is English, knows ASCII letters only.
+    """
+    return all(
+        c in _SIGNS or (unicodedata.category(c)[0] in "LM" and not begins_unspaced(c))
+        for c in piece
+    )
 
 
 class PieceNormalizer(tf.Module):
@@ -140,9 +148,9 @@ class SentencePieceTokenizer(Tokenizer):
         self._normalize = PieceNormalizer(lower_case, strip_accents)
         self._pieces = tf_text.SentencepieceTokenizer(vocabulary.model, out_type=tf.int32)
         tokens = vocabulary.tokens
-        begin = (t.startswith((SPACE, "<")) or t in _SIGNS or not set(t) <= _WITHIN for t in tokens)
+        begin = (t.startswith((SPACE, "<")) or t in _SIGNS or not _continues(t) for t in tokens)
         if self._as_is:
-            begin = (token.startswith(SPACE) for token in tokens)
+            begin = (token.startswith(SPACE) or begins_unspaced(token) for token in tokens)
             self._removed, self._spaces = _removed_and_spaces(vocabulary)
         self.begins_word = np.array(list(begin))
         self.begins_word[list(self.special_ids)] = True

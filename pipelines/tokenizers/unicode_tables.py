@@ -4,6 +4,7 @@ Those of TensorFlow's operations are older or newer; where they differ, Python's
 """
 
 import functools
+import re
 import string
 import sys
 import unicodedata
@@ -21,6 +22,12 @@ _CJK = (
     (0x20000, 0x2A6DF),
     (0x2A700, 0x2CEAF),
     (0x2F800, 0x2FA1F),
+)
+# The scripts that are written without spaces between words: ideographs, kana, Thai, Lao, Burmese,
+# and Khmer.
+_UNSPACED = re.compile(
+    r"[\u0E00-\u0EFF\u1000-\u109F\u1780-\u17FF\u3040-\u30FF\u31F0-\u31FF\uFF66-\uFF9F"
+    f"{''.join(f'{chr(low)}-{chr(high)}' for low, high in _CJK)}]"
 )
 
 
@@ -40,6 +47,11 @@ def separators(has_sigma: bool) -> np.ndarray:
     if has_sigma:
         found[_case_ignorable()] = False
     return found[:0x10000]
+
+
+def begins_unspaced(text: str) -> bool:
+    """Returns whether the first character is of a script without spaces between words."""
+    return _UNSPACED.match(text) is not None
 
 
 @functools.cache

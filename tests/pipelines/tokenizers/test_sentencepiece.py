@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from pipelines.common.errors import InputError
-from pipelines.tokenizers import registry
+from pipelines.tokenizers import registry, sentencepiece
 from pipelines.tokenizers.sentencepiece_vocabulary import SPACE, SentencePieceVocabulary
 from tests.real_data import data_of
 
@@ -133,11 +133,21 @@ def test_damaged_models_are_refused_or_tokenize(learned):
     assert 20 < refused < 150
 
 
-def test_words_begin_with_a_space_a_sign_or_a_foreign_letter():
+def test_words_begin_with_a_space_a_sign_or_a_letter_of_a_script_without_spaces():
     tokenizer = registry.make(released())
     begins = dict(zip(tokenizer.vocabulary.tokens, tokenizer.begins_word, strict=True))
-    assert begins["▁the"] and begins[","] and begins.get("é", True)
+    assert begins["▁the"] and begins[","] and begins["1"]
     assert not begins["s"] and not begins["ing"]
+    pieces = {
+        "터": True,
+        "으로": True,
+        "ский": True,
+        "한's": True,
+        "中": False,
+        "カ": False,
+        "9a": False,
+    }
+    assert {piece: sentencepiece._continues(piece) for piece in pieces} == pieces
 
 
 def test_released_vocabulary_on_unusual_texts():
