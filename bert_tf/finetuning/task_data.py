@@ -155,7 +155,8 @@ def read_examples(request: TaskRequest, settings: FineTuningSettings) -> TaskExa
         if name != "train":  # scored all the same, as the official scripts do
             count_problems(task, examples, name, notes)
     inputs = {split: tables.sha256(path) for split, path in paths.items()}
-    inputs |= {path: files.sha256(path) for path in _beside(request, paths)}
+    beside = map(files.sha256, _beside(request, paths))  # without paths: folders may move
+    inputs |= {f"beside_{number}": checksum for number, checksum in enumerate(beside)}
     return TaskExamples(task, parts, inputs, notes)
 
 

@@ -4,6 +4,7 @@ import dataclasses
 import itertools
 import json
 import re
+import shutil
 
 import numpy as np
 import pytest
@@ -60,10 +61,15 @@ def test_a_map_next_to_the_data_names_labels(tmp_path, tokens, caplog):
     assert _load(tmp_path, tokens, "regression", text).task.labels == ()
 
 
-def test_the_part_of_a_file_and_names_beside_it_are_part_of_the_run(tmp_path, tokens):
+def test_the_part_of_a_file_and_names_beside_it_are_part_of_the_run(tmp_path):
     rows = [{"text": f"the token {i}", "label": str(i % 2)} for i in range(20)]
     (tmp_path / "data.json").write_text(json.dumps({"a": rows, "b": rows[::-1]}))
     found = []
+
+    def inputs(path):
+        request = TaskRequest("classification", "classification", path)
+        return task_data.read_examples(request, FineTuningSettings((request,), "none")).inputs
+
     for part, names in (
         ("a", None),
         ("b", None),
@@ -72,11 +78,10 @@ def test_the_part_of_a_file_and_names_beside_it_are_part_of_the_run(tmp_path, to
     ):
         if names:
             (tmp_path / "mapping.txt").write_text(names)
-        request = TaskRequest("classification", "classification", f"{tmp_path}/data.json#{part}")
-        found.append(
-            task_data.read_examples(request, FineTuningSettings((request,), "none")).inputs
-        )
+        found.append(inputs(f"{tmp_path}/data.json#{part}"))
     assert not [pair for pair in itertools.combinations(found, 2) if pair[0] == pair[1]]
+    shutil.copytree(tmp_path, tmp_path / "moved")
+    assert inputs(f"{tmp_path}/moved/data.json#a") == found[-1]
 
 
 def test_a_rare_label_stays_in_training(tmp_path, tokens):
