@@ -83,6 +83,18 @@ def test_a_released_model_is_read_without_our_configuration(tmp_path, config):
     assert_same_weights(found.weights, model.weights)
 
 
+def test_embeddings_as_wide_as_hidden_states_are_not_projected(tmp_path):
+    wide = dataclasses.replace(ALBERT, embedding_size=ALBERT.hidden_size)
+    with pytest.raises(InputError, match="albert does not project embeddings of the width of"):
+        weights.write(make_bundle(wide), f"{tmp_path}/no", Format.TF1)
+    model = make_bundle(dataclasses.replace(ALBERT, embedding_size=None))
+    weights.write(model, f"{tmp_path}/tf1", Format.TF1)
+    (tmp_path / "tf1/bert_config.json").unlink()
+    found = weights.read(f"{tmp_path}/tf1")
+    assert found.config == model.config
+    assert_same_weights(found.weights, model.weights)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("shape", [0, 1])
 @pytest.mark.parametrize("config", [ALBERT, ELECTRA], ids=["albert", "electra"])

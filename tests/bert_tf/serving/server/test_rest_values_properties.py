@@ -101,3 +101,15 @@ def test_answers_are_asked_for_text_or_bytes(texts, by_rows):
         assert found == {"predictions": rows}
     else:
         assert found == {"outputs": {n: [row[n] for row in rows] for n in outputs}}
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        (rb'{"instances": ["\ud83dx"]}', r"half of a surrogate pair \(.ud800 to .udfff\)"),
+        (b'{"instances": ["x', "Input data was truncated"),
+    ],
+)
+def test_half_of_a_surrogate_pair_is_told_apart_from_half_of_a_body(body, words):
+    with pytest.raises(RefusalError, match=words):
+        rest_values.decoded(body, dict)
