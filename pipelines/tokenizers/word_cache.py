@@ -147,7 +147,7 @@ def _find(
         kind = kinds[data[position + length - np.uint64(is_sign)]]
         if others and kind > _LEAD + 2 * is_sign and not len(characters):
             first, second, size = eight | ~inner, _FILL, np.int64(length)
-            other = eight ^ _SPACES
+            other = eight ^ _SPACES  # 0 where there is a space; one after the word goes with it
             position += length + np.uint64(((other & _LOW) + _LOW | other) & after == _ZERO)
         else:
             if len(characters):
