@@ -81,13 +81,13 @@ def precision_of(path: str, engine: EngineName, wanted: Precision | None = None)
     Raises:
       InputError: the engine has no such precision, or the export was not checked in it.
     """
-    if wanted and engine not in PREFERRED[wanted] and wanted is not Precision.FLOAT32:
-        able = " or ".join(PREFERRED[wanted])
-        raise InputError(f"{path}: {engine} does not compute in {wanted}; use the engine {able}.")
     checked = Precision(saved_model.kept_precisions(path).get(engine, Precision.FLOAT32))
-    if wanted not in (None, checked, Precision.FLOAT32):
+    if wanted in (None, checked, Precision.FLOAT32):
+        return wanted or checked
+    if engine in PREFERRED[wanted]:
         raise _unchecked(path, engine, wanted)
-    return wanted or checked
+    able = " or ".join(PREFERRED[wanted])
+    raise InputError(f"{path}: {engine} does not compute in {wanted}; use the engine {able}.")
 
 
 def _unchecked(path: str, engine: str, wanted: Precision | None) -> InputError:

@@ -307,10 +307,10 @@ def from_bundle(model: Bundle, family: Family, architecture: Architecture) -> di
         labels = [description["label"]] if "label" in description else labels
         config["id2label"] = {str(index): label for index, label in enumerate(labels)}
         config["label2id"] = {label: index for index, label in enumerate(labels)}
-    stated, shape = description.get("activation"), description["shape"]
-    if stated:
+    if stated := description.get("activation"):
         activation = {ours: theirs for theirs, ours in _SCORES.items()}[stated]
         config["sentence_transformers"] = {"activation_fn": activation}
+    shape = description["shape"]
     # Of a "regression", pipelines of transformers show the score without its activation.
     if shape in _PROBLEMS and (shape, stated) != ("regression", "sigmoid"):
         config["problem_type"] = _PROBLEMS[shape]

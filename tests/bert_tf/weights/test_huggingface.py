@@ -97,8 +97,7 @@ def test_a_task_keeps_its_name_and_labels(tmp_path, kind):
     task["labels"] = ["x", "y", "z"] if units == 3 else []
     model = make_bundle(shape=kind, units=units, name="mine", task=task)
     weights.write(model, f"{tmp_path}/hf", Format.HUGGINGFACE)
-    found = weights.read(f"{tmp_path}/hf")
-    assert found.tasks == (task,)
+    assert weights.read(f"{tmp_path}/hf").tasks == (task,)
     (tmp_path / "hf/tasks.json").unlink()  # what transformers itself leaves
     found = weights.read(f"{tmp_path}/hf")
     length = {} if kind == "span" else {"max_seq_length": 64}  # that of the positions
