@@ -24,8 +24,11 @@ from pipelines.common.machine import cores
 
 _RESULTS = Path("benchmarks/embedding.json")
 _ROUNDS = 2
-_OURS = (("ours", "embedder", "float32"), ("ours", "export", "float32"), ("ours", "export", "int8"))
-_PEERS = (
+_RUNS = (
+    ("ours", "embedder", "float32"),
+    ("ours", "export", "float32"),
+    ("ours", "export", "bfloat16"),
+    ("ours", "export", "int8"),
     ("peer", "sentence-transformers", "float32"),
     ("peer", "sentence-transformers", "bfloat16"),
     ("peer", "onnxruntime", "float32"),
@@ -44,14 +47,15 @@ def main() -> None:
         parser.add_argument(f"--{name}", required=True)
     parser.add_argument("--work", required=True, type=Path)
     args = parser.parse_args()
-    for precision in ("float32", "int8"):
+    runs = computed(_RUNS)
+    for precision in (precision for _, engine, precision in runs if engine == "export"):
         command = [sys.executable, "-m", "bert_tf", "export", f"--tasks=embedding={args.model}"]
         command += [f"--output={args.work}/{precision}", f"--precision={precision}"]
-        command += [f"--dev=embedding={args.dev}"] * (precision == "int8")
+        command += [f"--dev=embedding={args.dev}"] * (precision != "float32")
         subprocess.run(command, check=True)
     found: dict[str, dict[str, Any]] = {}
     for _ in range(_ROUNDS):
-        for side, engine, precision in computed((*_OURS, *_PEERS)):
+        for side, engine, precision in runs:
             key = f"{side}: {engine}, {precision}"
             flags = [f"--model={args.model}", f"--engine={engine}", f"--precision={precision}"]
             flags += [f"--vectors={args.work}/{key}.npy"]
