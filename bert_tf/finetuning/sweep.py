@@ -147,7 +147,7 @@ def _train(setup: Setup, begin: float, marks: dict[str, str]) -> dict[str, Any]:
     setup.watchdog.other_work()
     if not distribution.is_chief(setup.strategy):
         return {}
-    chosen = _choose(results)
+    chosen = _choose(results, bool(setup.settings.fold))
     report = _report(setup, results, chosen) | _keep(setup, chosen, run)
     report["warnings"] += task_report.warnings_of(report, setup.data)
     # Runs count with the time of earlier processes too, all else with that of this one.
@@ -169,8 +169,10 @@ def _end(report: dict[str, Any], settings: FineTuningSettings, output: str) -> N
             files.remove_tree(f"{run}/kept")
 
 
-def _choose(results: list[RunResult]) -> RunResult:
+def _choose(results: list[RunResult], is_fold: bool) -> RunResult:
     """The best run of the learning rate with the best median; of equal ones, with the best run.
+
+    Of a fold it is the first one: cross-validation chooses nothing on what it scores.
 
     Raises:
       TrainingDivergedError: all runs diverged.
@@ -179,6 +181,8 @@ def _choose(results: list[RunResult]) -> RunResult:
     def score(result: RunResult) -> float:
         if result["diverged"]:
             return -math.inf
+        if is_fold:
+            return 0.0
         return result["score"] if result["score"] is not None else 0.0
 
     if all(result["diverged"] for result in results):

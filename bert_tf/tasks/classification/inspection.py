@@ -61,4 +61,6 @@ def _target(task: Classification | MultiLabel | Regression, number: int) -> Targ
     if isinstance(task, Classification):
         return Target(task.labels[number], lambda logits: inspection.log_odds(logits, number))
     name = task.labels[number] if task.labels else "score"
+    if isinstance(task, Regression):
+        return Target(name, lambda logits: task.scores(logits)[:, number])
     return Target(name, lambda logits: logits[:, number])

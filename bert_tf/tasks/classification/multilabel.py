@@ -244,8 +244,10 @@ def _best_threshold(truth: np.ndarray, probabilities: np.ndarray) -> float:
     # Equal probabilities cannot be told apart.
     f1[:-1][sorted_[:-1] == sorted_[1:]] = 0
     last = int(f1.argmax())
-    below = sorted_[last + 1] if last + 1 < len(sorted_) else 0.0
-    return float((sorted_[last] + below) / 2)
+    below = sorted_[last + 1] if last + 1 < len(sorted_) else np.float32(0)
+    middle = (sorted_[last] + below) / 2
+    # Half of two neighbouring numbers may be the lower one.
+    return float(middle if middle > below else sorted_[last])
 
 
 _FILES = dataclasses.replace(

@@ -10,15 +10,15 @@ _SCALE = 20.0  # of cosines, as logits
 _ABSENT = -1e9  # the logit of a text that is not there
 
 
-def ranking(vectors: tf.Tensor, second: tf.Tensor, present: tf.Tensor) -> tf.Tensor:
+def ranking(vectors: tf.Tensor, ids: tf.Tensor, present: tf.Tensor) -> tf.Tensor:
     """The first text of each row must find the second among the others of all rows.
 
-    Henderson et al. 2017 (arXiv 1705.00652), section 4.4, with cosines. The second text of another
-    row does not count where it is the same.
+    Henderson et al. 2017 (arXiv 1705.00652), section 4.4, with cosines. The first text itself, and
+    all second texts that it has in the batch, are no negatives, wherever they stand.
 
     Args:
       vectors: see above.
-      second: int [rows], the same for rows whose second texts are the same.
+      ids: int [rows, texts], the same for texts that are the same.
       present: see above.
 
     Returns:
@@ -29,11 +29,14 @@ def ranking(vectors: tf.Tensor, second: tf.Tensor, present: tf.Tensor) -> tf.Ten
     others = tf.reshape(tf.transpose(vectors[:, 1:], [1, 0, 2]), [-1, vectors.shape[-1]])
     there = tf.tile(present, [tf.shape(vectors)[1] - 1])
     logits = _SCALE * tf.matmul(queries, others, transpose_b=True)
-    rows = tf.shape(queries)[0]
-    right = tf.range(rows)
-    same = (second[:, tf.newaxis] == second) & (right[:, tf.newaxis] != right)
-    same = tf.pad(same, [[0, 0], [0, tf.shape(others)[0] - rows]])
-    logits = tf.where((there > 0) & ~same, logits, _ABSENT)
+    right = tf.range(tf.shape(queries)[0])
+    first, second = ids[:, 0, tf.newaxis], ids[:, 1, tf.newaxis]
+    candidates = tf.reshape(tf.transpose(ids[:, 1:]), [-1])
+    alike = tf.cast(first == ids[:, 0], tf.float32)  # [rows, rows] of the same first text
+    answered = tf.matmul(alike, tf.cast(second == candidates, tf.float32)) > 0
+    own = right[:, tf.newaxis] == tf.range(tf.size(candidates))
+    negative = ~answered & (first != candidates)
+    logits = tf.where((there > 0) & (own | negative), logits, _ABSENT)
     return tf.nn.sparse_softmax_cross_entropy_with_logits(right, logits)
 
 

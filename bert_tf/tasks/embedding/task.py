@@ -101,6 +101,11 @@ class Embedding(SequencesTask):
         return 1 if self.form in (Form.SIMILARITIES, Form.TRIPLETS) else 2
 
     @property
+    def needs_dropout(self) -> bool:
+        """Without dropout, both vectors of a text that is its own pair are the same."""
+        return self.form is Form.TEXTS
+
+    @property
     def units(self) -> int:
         """Width of the vectors, if a dense layer decides it; else 0."""
         return self.head.dense_width
@@ -182,16 +187,17 @@ class Embedding(SequencesTask):
         return example.texts * 2 if alone else example.texts
 
     def _targets(self, examples: Examples) -> np.ndarray:
-        """Similarities, ids of classes, or ids of the second texts."""
+        """Similarities, ids of classes, or ids of the texts, [examples] or [examples, texts]."""
         form = _form(examples)
         if form is Form.SIMILARITIES:
             return np.array([float(example.label or 0) for example in examples], np.float32)
         if form is Form.CLASSES:
-            ids = {label: number for number, label in enumerate(self.labels)}
-            return np.array([ids.get(example.label or "", 0) for example in examples], np.int64)
-        second = [self._texts(example)[-1 if form is Form.TEXTS else 1] for example in examples]
+            known = {label: number for number, label in enumerate(self.labels)}
+            return np.array([known.get(example.label or "", 0) for example in examples], np.int64)
         numbers: dict[str, int] = {}
-        return np.array([numbers.setdefault(text, len(numbers)) for text in second], np.int64)
+        rows = map(self._texts, examples)
+        ids = [[numbers.setdefault(text, len(numbers)) for text in row] for row in rows]
+        return np.array(ids, np.int64)
 
     def logits(self, logits: tf.Tensor, batch: dict[str, tf.Tensor]) -> tf.Tensor:
         """The vectors of the texts of each row, [size, texts, width]."""

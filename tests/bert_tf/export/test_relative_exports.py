@@ -54,6 +54,20 @@ def export(model, tmp_path_factory) -> str:
     return f"{folder}/1"
 
 
+def test_a_local_last_layer_for_the_first_token_alone(vocab_path, tmp_path):
+    vocabulary = WordPieceVocabulary.load(vocab_path)
+    config = BertConfig.named(
+        "modernbert-debug", vocab_size=len(vocabulary), num_hidden_layers=2, local_attention=8
+    )
+    task = dataclasses.replace(
+        tasks.make("classification", "mood"), max_seq_length=40, labels=("a", "b")
+    )
+    bundle = random_bundle(config, vocabulary, [task], deviation=0.3, without=("next_sentence",))
+    weights.write(bundle, f"{tmp_path}/model", formats.Format.BERT_TF)
+    found = sources.find([f"mood={tmp_path}/model"])
+    assert portable.export(found, f"{tmp_path}/out", ["litert"], lambda path: [])
+
+
 def test_other_runtimes_compute_the_same(model, tmp_path):
     found = sources.find([f"{name}={model}" for name in KINDS])
     report = portable.export(found, str(tmp_path), list(portable.TARGETS), lambda path: [])

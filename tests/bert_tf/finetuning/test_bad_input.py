@@ -178,3 +178,10 @@ def test_settings_that_are_no_numbers_are_refused(init, changes):
     flag = next(iter(changes)).replace("learning_rates", "learning_rate")
     with pytest.raises(InputError, match=f"--{flag}=.*(nan|inf).*: it must be a finite number"):
         settings.check()
+
+
+def test_texts_alone_need_dropout(tmp_path, init):
+    (tmp_path / "x.txt").write_text("the model\nthe kernel\na shard\n" * 8)
+    settings = settings_of(init, "embedding", f"{tmp_path}/x.txt")
+    with pytest.raises(InputError, match=r"under two dropouts, and the model has none; set --drop"):
+        sweep.finetune(settings, f"{tmp_path}/out", f"{tmp_path}/cache", tensorboard=False)

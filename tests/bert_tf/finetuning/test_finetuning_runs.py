@@ -180,11 +180,13 @@ def test_the_best_of_few_good_runs_is_chosen():
 
     # Half of the seeds diverged, so that no learning rate has a median.
     results = [result(1, 1, None), result(1, 2, None), result(2, 1, None), result(2, 2, 0.5)]
-    assert sweep._choose(results) == result(2, 2, 0.5)
+    assert sweep._choose(results, False) == result(2, 2, 0.5)
     results[1] = result(1, 2, 0.7)
-    assert sweep._choose(results) == result(1, 2, 0.7)
+    assert sweep._choose(results, False) == result(1, 2, 0.7)
     results[2] = result(2, 1, 0.1)  # a whole rate comes before a better run of another
-    assert sweep._choose(results) == result(2, 2, 0.5)
+    assert sweep._choose(results, False) == result(2, 2, 0.5)
+    results = [result(1, 1, None), result(1, 2, 0.2), result(1, 3, 0.9)]
+    assert sweep._choose(results, True) == result(1, 2, 0.2)  # a fold is scored, not chosen on
 
 
 def test_a_signal_in_the_last_step_stops_before_the_next_run(tmp_path, init, monkeypatch):

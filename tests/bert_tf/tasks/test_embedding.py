@@ -19,6 +19,7 @@ from tests import peers
 RNG = np.random.default_rng(1)
 VECTORS = RNG.normal(size=(6, 3, 8)).astype(np.float32)
 ALL = np.ones(6, np.float32)
+DIFFERENT = tf.reshape(tf.range(18), [6, 3])
 
 
 def normalized(x):
@@ -26,15 +27,18 @@ def normalized(x):
 
 
 def test_ranking_is_a_softmax_over_all_texts_of_the_batch():
-    found = losses.ranking(tf.constant(VECTORS), tf.range(6), tf.constant(ALL)).numpy()
+    found = losses.ranking(tf.constant(VECTORS), DIFFERENT, tf.constant(ALL)).numpy()
     unit = normalized(VECTORS)
     others = np.concatenate([unit[:, 1], unit[:, 2]])
     logits = 20 * unit[:, 0] @ others.T
     wanted = np.log(np.exp(logits).sum(-1)) - logits[np.arange(6), np.arange(6)]
     np.testing.assert_allclose(found, wanted, rtol=1e-5)
-    second = [0, 1, 0, 3, 4, 5]
-    found = losses.ranking(tf.constant(VECTORS), tf.constant(second), tf.constant(ALL)).numpy()
-    logits[[0, 2], [2, 0]] = -np.inf  # the same text is not a negative
+    # Rows 0 and 2 have the same second text, 3 and 4 the same first one; the third text of row 1 is
+    # the second of row 5, and the second of row 4 the first of row 1.
+    ids = DIFFERENT.numpy()
+    ids[2, 1], ids[4, 0], ids[1, 2], ids[4, 1] = ids[0, 1], ids[3, 0], ids[5, 1], ids[1, 0]
+    found = losses.ranking(tf.constant(VECTORS), tf.constant(ids), tf.constant(ALL)).numpy()
+    logits[[0, 2, 3, 4, 5, 1], [2, 0, 4, 3, 6 + 1, 4]] = -np.inf
     wanted = np.log(np.exp(logits).sum(-1)) - logits[np.arange(6), np.arange(6)]
     np.testing.assert_allclose(found, wanted, rtol=1e-5)
 
@@ -42,8 +46,8 @@ def test_ranking_is_a_softmax_over_all_texts_of_the_batch():
 @pytest.mark.parametrize("loss", ["ranking", "triplet"])
 def test_rows_that_fill_up_a_batch_change_nothing(loss):
     def of(vectors, present):
-        ids = [0, 1, 0, 1, 1, 0] if loss == "triplet" else [0, 1, 2, 3, 4, 5]
-        ids = tf.constant([*ids, *[0] * (len(vectors) - 6)])
+        ids = np.array([0, 1, 0, 1, 1, 0]) if loss == "triplet" else DIFFERENT.numpy()
+        ids = np.concatenate([ids, np.zeros((len(vectors) - 6, *ids.shape[1:]), ids.dtype)])
         return getattr(losses, loss)(tf.constant(vectors), ids, tf.constant(present)).numpy()[:6]
 
     filled = np.concatenate([VECTORS, np.zeros((2, 3, 8), np.float32)])
@@ -111,7 +115,11 @@ def test_the_loss_of_several_dimensions_is_the_sum(form):
     task = tasks.make("embedding", dimensions=(4, 2, 8)).restore(
         tasks.make("embedding").describe() | {"form": form, "dimensions": [4, 2, 8]}
     )
-    labels = tf.linspace(0.0, 1.0, 6) if form == "similarities" else tf.constant([0, 1, 1, 2, 0, 2])
+    labels = {
+        "pairs": DIFFERENT,
+        "similarities": tf.linspace(0.0, 1.0, 6),
+        "classes": tf.constant([0, 1, 1, 2, 0, 2]),
+    }[form]
     batch = {"labels": labels, "weights": tf.ones(6)}
     loss = {
         "pairs": losses.ranking,
@@ -202,7 +210,7 @@ def test_losses_are_those_of_sentence_transformers(tmp_path):
     wanted = json.loads(peers.output(python, "-c", _PEER, str(tmp_path / "x.npz")))
     x, there = tf.constant(vectors), tf.ones(64)
     found = [
-        losses.ranking(x, tf.range(64), there),
+        losses.ranking(x, tf.reshape(tf.range(192), [64, 3]), there),
         losses.similarity(x, tf.constant(scores)),
         losses.triplet(x, tf.constant(classes), there),
     ]

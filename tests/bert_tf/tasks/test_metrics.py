@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from bert_tf import tasks
+from bert_tf.tasks.classification import multilabel
 from bert_tf.tasks.classification.task import ClassPrediction
 from bert_tf.tasks.span import squad_metrics
 from bert_tf.tasks.span.task import Candidate, SpanPrediction
@@ -308,3 +309,13 @@ def test_options_that_do_not_apply_are_named():
         tasks.make("squad1", balanced=True)
     with pytest.raises(InputError, match="the task 'x' is unknown"):
         tasks.make("x")
+
+
+def test_a_threshold_is_above_the_next_probability():
+    """Half of two neighbouring numbers rounds to one of them."""
+    below = np.float32(1 - 2**-23)
+    probabilities = np.array([np.nextafter(below, np.float32(2)), below, 0.1, 0.1, 0.1], np.float32)
+    truth = np.array([1, 0, 0, 0, 0])
+    for scores in (probabilities, probabilities - np.float32(0.5)):
+        found = multilabel._best_threshold(np.tile(truth, 5), np.tile(scores, 5))
+        np.testing.assert_array_equal(scores >= np.float32(found), truth == 1)
