@@ -26,8 +26,13 @@ _MARKS = 5  # kinds of punctuation with a label of their own
 Blocks = list[list[str]]  # consecutive sentences
 
 
-def make(corpus: str, folder: str) -> tuple[str, list[str]]:
-    """Writes the tasks and the rest of the corpus to a folder, unless they are there.
+def make(corpus: str, folder: str, keep: bool = False) -> tuple[str, list[str]]:
+    """Writes the tasks and the rest of the corpus to a folder.
+
+    Args:
+      corpus: files or globs.
+      folder: for the tasks and the rest.
+      keep: whether those that are there are kept.
 
     Returns:
       The path of the rest, a file of sentences, and the tasks as NAME:KIND=FOLDER.
@@ -38,7 +43,7 @@ def make(corpus: str, folder: str) -> tuple[str, list[str]]:
     rest = f"{folder}/corpus.txt"
     swaps, order, marks = (f"{folder}/{name}" for name in _KINDS)
     found = [f"{name}:{kind}={folder}/{name}" for name, kind in _KINDS.items()]
-    if files.gfile.exists(rest):  # which is written last
+    if keep and files.gfile.exists(rest):  # which is written last
         return rest, found
     with files.write_aside(rest) as partial:
         blocks: Blocks = []

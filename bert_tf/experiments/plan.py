@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 from bert_tf import tasks as task_kinds
 from bert_tf.experiments import own_tasks, studies
 from bert_tf.experiments.studies import PERPLEXITY, PRESETS, STUDIES, Column, Model, Row, StudyTask
+from bert_tf.finetuning import task_data
+from bert_tf.finetuning.settings import TaskRequest
 from bert_tf.models.elmo_config import ElmoConfig
 from bert_tf.training import hardware
 from pipelines.common import files, json_files, manifest, path_lists
@@ -168,17 +170,18 @@ def make(request: Request) -> Plan:
     output, path = request.output, f"{request.output}/{IDENTITY}"
     sources = [*path_lists.expand_globs(request.corpus), *filter(None, [request.vocab])]
     corpus, entries = {"corpus": request.corpus}, path_lists.entries(request.tasks)
+    begun = json_files.read(path, dict[str, Any]) if files.gfile.exists(path) else {}
     if not entries:
-        rest, entries = own_tasks.make(request.corpus, f"{output}/{OWN_TASKS}")
+        # Those of an attempt that wrote nothing else may be of another corpus.
+        rest, entries = own_tasks.make(request.corpus, f"{output}/{OWN_TASKS}", bool(begun))
         corpus = {"corpus": rest, "format": "sentences"}
     tasks = list(map(parse_task, entries))
     names = [task.name for task in tasks]
     for task in tasks:
         if names.count(task.name) > 1:
             raise InputError(f"--tasks: two tasks are named {task.name}; use NAME:KIND=PATH.")
-        sources += files.matching(task.data, "*") or [task.data]
+        sources += task_data.files_of(TaskRequest(task.kind, task.name, task.data))
     # Measured once: a machine that is busy for a while must not divide models into two kinds.
-    begun = json_files.read(path, dict[str, Any]) if files.gfile.exists(path) else {}
     precision = begun.get("precision") or hardware.resolve_precision("auto")
     plan = Plan(request, tasks, corpus, precision)
     identity = {

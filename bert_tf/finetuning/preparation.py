@@ -19,7 +19,7 @@ from bert_tf.finetuning.teaching import Teacher
 from bert_tf.models.base_config import EncoderConfig
 from bert_tf.training import distribution
 from bert_tf.training.settings import StrategyName
-from bert_tf.weights import Bundle, formats, named_models
+from bert_tf.weights import Bundle, formats, named_models, own
 from pipelines.common import files, json_files
 from pipelines.common.errors import InputError
 from pipelines.common.texts import counted
@@ -53,14 +53,19 @@ def stamp(settings: FineTuningSettings) -> str:
         place = formats.find(model)
         formats.detect(place)  # a model that is not there is noticed before the data are looked for
         folder = place if files.gfile.isdir(place) else os.path.dirname(place) or "."
+        above = os.path.dirname(folder) or "."
+        if files.gfile.exists(f"{above}/modules.json"):
+            folder = above
         found = files.matching(folder, "*")  # and what is in folders of sentence-transformers
         read += [*found, *(file for place in found for file in files.matching(place, "*"))]
-        read.append(f"{os.path.dirname(folder)}/modules.json")
     read += [path for request in settings.tasks for path in task_data.files_of(request)]
     read += tables.files_of(settings.unlabelled) if settings.unlabelled else []
-    stats = [(path, files.gfile.stat(path)) for path in read if files.gfile.exists(path)]
-    known: list[Any] = [(path, found.length, found.mtime_nsec) for path, found in stats]
-    if not all(found.mtime_nsec for _, found in stats):
+    known: list[Any] = [
+        (path, files.gfile.stat(path).length, files.modified(path))
+        for path in read
+        if files.gfile.exists(path)
+    ]
+    if not all(modified for _, _, modified in known):
         known.append(time.time_ns())  # storage without dates: never the same
     text = json.dumps([json_files.as_json(dataclasses.asdict(settings)), known])
     return hashlib.sha256(text.encode()).hexdigest()
@@ -190,7 +195,15 @@ def _config(bundle: Bundle, settings: FineTuningSettings, data: list[TaskData]) 
                 f"{item.task.name}: targets of {item.task.generation.max_new_tokens + 1} tokens "
                 f"exceed the model's {config.max_seq_length} positions; set --max_target_length."
             )
-    return config if settings.dropout is None else config.with_dropout(settings.dropout)
+    config = config if settings.dropout is None else config.with_dropout(settings.dropout)
+    rates = ("hidden_dropout_prob", "attention_probs_dropout_prob")
+    alone = [item.task.name for item in data if getattr(item.task, "needs_dropout", False)]
+    if alone and not any(getattr(config, name, 0) for name in rates):
+        raise InputError(
+            f"{alone[0]}: texts without a pair are learned from under two dropouts, and the model "
+            "has none; set --dropout=0.1, or give pairs."
+        )
+    return config
 
 
 def identity(prepared: PreparedRun, settings: FineTuningSettings) -> dict[str, Any]:
@@ -198,17 +211,13 @@ def identity(prepared: PreparedRun, settings: FineTuningSettings) -> dict[str, A
     values = settings.identity()
     for name in ("tasks", "init", "teacher", "unlabelled"):  # their contents are compared
         del values[name]
-    bundle, teacher, unlabelled = prepared.bundle, prepared.taught_by, settings.unlabelled
+    teacher, unlabelled = prepared.taught_by, settings.unlabelled
     return {
-        **({"teacher_sha256": teacher.sha256()} if teacher else {}),
-        **({"unlabelled_sha256": tables.sha256(unlabelled)} if unlabelled else {}),
         "search": False,
         "settings": values,
-        "config": bundle.config.to_dict(),
-        "init_sha256": bundle.sha256(),
-        **({"init_tasks": list(bundle.tasks)} if bundle.tasks else {}),
-        "vocabulary_sha256": bundle.require_vocabulary().sha256,
-        "tokenizer": bundle.resolved_settings(),
+        "init": own.identity(prepared.bundle),
+        "teacher": own.identity(teacher) if teacher else None,
+        "unlabelled_sha256": tables.sha256(unlabelled) if unlabelled else None,
         "tasks": [
             {
                 "kind": request.kind,

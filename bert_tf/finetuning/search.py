@@ -229,6 +229,8 @@ def _keep_best(study: Any, output: str) -> dict[str, Any]:
     best = _folder(study.best_trial, output)
     for name in files.names_in(best):
         if name not in _OWN:
+            if files.gfile.isdir(f"{output}/{name}"):  # of an earlier best
+                files.remove_tree(f"{output}/{name}")
             files.gfile.rename(f"{best}/{name}", f"{output}/{name}", overwrite=True)
     report = json_files.read(f"{best}/report.json", dict[str, Any], finite=False)
     trials = [

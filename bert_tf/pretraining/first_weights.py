@@ -13,10 +13,10 @@ from bert_tf.models import configs
 from bert_tf.models.base_config import EncoderConfig
 from bert_tf.models.config import BertConfig
 from bert_tf.objectives.base import PretrainingObjective
-from bert_tf.training import run_folder
-from bert_tf.training.checkpoints import Checkpoints, is_checkpoint
+from bert_tf.training import checkpoints, run_folder
+from bert_tf.training.checkpoints import Checkpoints, find_damage, is_checkpoint
 from bert_tf.weights import own
-from pipelines.common import files, manifest
+from pipelines.common import files
 from pipelines.common.errors import InputError
 from pipelines.tokenizers.base import Tokenizer
 
@@ -106,11 +106,12 @@ def read_config(path: str) -> EncoderConfig | None:
 
 
 def checksums(path: str) -> dict[str, str]:
-    """The SHA-256 of the weights of a model, or of the files of a checkpoint."""
+    """The SHA-256 of the weights of a model, or of a checkpoint whose run may not have ended."""
     if _unfinished_run(path) is None:
         return {"weights": weights.read(path).sha256()}
-    folder, name = os.path.split(files.absolute(path))
-    return manifest.checksums(folder, [name])
+    if damage := find_damage(path):
+        raise InputError(f"{damage}.")
+    return {"weights": checkpoints.checksum(checkpoints.read_model(path))}
 
 
 def _unfinished_run(path: str) -> dict[str, Any] | None:

@@ -18,7 +18,7 @@ from bert_tf.objectives.registry import OBJECTIVES
 from bert_tf.pretraining import distillation, first_weights
 from bert_tf.pretraining.settings import DistillationSettings, PretrainingSettings, RunOptions
 from bert_tf.training import distribution, hardware
-from bert_tf.weights import Bundle
+from bert_tf.weights import Bundle, own
 from pipelines.common.errors import InputError
 from pipelines.pretraining import example_folder, example_reader
 from pipelines.pretraining.data_service import DataService
@@ -307,7 +307,7 @@ def run_identity(
     for name in ("phases", "model", "teacher"):  # the contents of their files are compared
         values.pop(name, None)
     if data.teacher is not None:
-        values["teacher"] = data.teacher.sha256()
+        values["teacher"] = own.identity(data.teacher)
     if settings.init:
         values["init"] = first_weights.checksums(settings.init)
     first = data.manifests[0]

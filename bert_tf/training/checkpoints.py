@@ -1,7 +1,9 @@
 """Checkpoints, which appear only when complete and are verified before use."""
 
+import hashlib
 import os
 import re
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -28,6 +30,9 @@ class Checkpoints:
       keep: number of checkpoints to keep.
       write: whether this process writes, as the chief does.
       kept: steps whose checkpoints are kept in addition.
+
+    Raises:
+      InputError: checkpoints in a folder of this name cannot be read.
     """
 
     def __init__(
@@ -38,6 +43,8 @@ class Checkpoints:
         write: bool = True,
         kept: frozenset[int] = frozenset(),
     ):
+        if write:
+            check_name(folder)
         self.folder = folder
         self._kept = kept
         self._keep = keep
@@ -151,6 +158,14 @@ def is_checkpoint(path: str) -> bool:
     return files.gfile.exists(f"{path}/{_DATA}.index")
 
 
+def check_name(path: str) -> None:
+    """Raises InputError for a path that TensorFlow, which looks for a pattern, would not find."""
+    if found := re.search(r"[*?\[\\]", files.absolute(path)):
+        raise InputError(
+            f"{path}: checkpoints cannot be read from a path with {found[0]}; name another folder."
+        )
+
+
 def find_damage(path: str) -> str | None:
     """Describes the damage of a checkpoint folder; None if it is complete.
 
@@ -194,12 +209,23 @@ def read_model(path: str) -> dict[str, np.ndarray]:
     }
 
 
+def checksum(arrays: Mapping[str, np.ndarray], description: str = "", prefix: str = "") -> str:
+    """The SHA-256 of a description, and of the arrays whose names begin with a prefix."""
+    digest = hashlib.sha256(description.encode())
+    for name in sorted(arrays):
+        if name.startswith(prefix):
+            digest.update(name.encode())
+            digest.update(np.ascontiguousarray(arrays[name]).data)
+    return digest.hexdigest()
+
+
 def write_arrays(path: str, arrays: dict[str, np.ndarray]) -> None:
     """Writes arrays by name as a checkpoint folder, replacing an existing one.
 
     Raises:
-      InputError: the disk is full.
+      InputError: the disk is full, or the path has a character of patterns.
     """
+    check_name(path)
     variables = {name: tf.Variable(value) for name, value in arrays.items()}
     _write(tf.train.Checkpoint(variables=variables), path)
 

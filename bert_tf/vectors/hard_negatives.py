@@ -114,6 +114,7 @@ def mine(model: str, examples: Sequence[TextExample], output: str, count: int) -
     place = BlockOutput(output, COMMAND)
     identity = {
         "model": models.checksums(source),
+        "settings": models.complete(source, EmbeddingSettings()).describe(),
         "count": count,
         "pairs": {"sha256": pairs.sha256},
     }

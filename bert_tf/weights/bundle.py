@@ -1,7 +1,6 @@
 """The contents of a model folder: configuration, weights by our names, vocabulary and tasks."""
 
 import dataclasses
-import hashlib
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,6 +20,7 @@ from bert_tf.objectives.denoising import Denoising
 from bert_tf.objectives.masked_lm import LeftToRight, TokenPrediction
 from bert_tf.tasks import Task
 from bert_tf.tasks.model import Heads, HeadShape, TaskModel
+from bert_tf.training import checkpoints
 from pipelines.common.errors import InputError
 from pipelines.common.texts import counted
 from pipelines.tokenizers import registry
@@ -122,24 +122,17 @@ class Bundle:
 
     def sha256(self) -> str:
         """A checksum of all weights."""
-        return self._checksum("", "")
+        return checkpoints.checksum(self.weights)
 
     def encoder_sha256(self) -> str:
         """A checksum of the configuration and the weights of the encoder."""
-        return self._checksum(json.dumps(self.config.to_dict(), sort_keys=True), "encoder/")
+        config = json.dumps(self.config.to_dict(), sort_keys=True)
+        return checkpoints.checksum(self.weights, config, "encoder/")
 
     def head_sha256(self, name: str) -> str:
         """A checksum of the configuration and the weights of a task's head."""
         head = json.dumps(self.task(name).get("head", {}), sort_keys=True)
-        return self._checksum(head, f"{HEADS}{name}/")
-
-    def _checksum(self, description: str, group: str) -> str:
-        digest = hashlib.sha256(description.encode())
-        for name in sorted(self.weights):
-            if name.startswith(group):
-                digest.update(name.encode())
-                digest.update(np.ascontiguousarray(self.weights[name]).data)
-        return digest.hexdigest()
+        return checkpoints.checksum(self.weights, head, f"{HEADS}{name}/")
 
     def require_vocabulary(self) -> Vocabulary:
         """The vocabulary; an InputError if there is none."""

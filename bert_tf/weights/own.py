@@ -8,6 +8,7 @@ checksums in the checkpoint.
 import os
 import re
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from absl import logging
@@ -147,6 +148,18 @@ def write_description(model: Bundle, folder: str) -> None:
     write_tasks(model, folder)
 
 
+def identity(model: Bundle) -> dict[str, Any]:
+    """All of a model that decides what it computes of a text, as JSON values."""
+    vocabulary = model.vocabulary
+    return {
+        "weights_sha256": model.sha256(),
+        "config": model.config.to_dict(),
+        "vocabulary_sha256": vocabulary and vocabulary.sha256,
+        "tokenizer": vocabulary and model.resolved_settings(),
+        "tasks": list(model.tasks),
+    }
+
+
 def write_tokenizer(model: Bundle, folder: str) -> None:
     """Writes vocabulary and tokenizer settings, unless the folder already has them.
 
@@ -154,9 +167,11 @@ def write_tokenizer(model: Bundle, folder: str) -> None:
       InputError: The model has no vocabulary, or the folder has another.
     """
     vocabulary, there = model.require_vocabulary(), registry.find(folder)
-    if there is None:
-        _write_tokenizer(model, folder)
-    elif (there, registry.read_settings(folder)) != (vocabulary, model.resolved_settings()):
+    stated = registry.read_settings(folder)
+    if there in (None, vocabulary) and stated in (None, model.resolved_settings()):
+        if None in (there, stated):
+            _write_tokenizer(model, folder)
+    else:
         raise InputError(
             f"{folder}: has the tokenizer of another model than {model.place}; name another folder "
             "(--output; TFRECORDS= of make), or remove this one."

@@ -9,6 +9,8 @@ TensorFlow, a module starts in a function `prepare`, which gets the same argumen
 import faulthandler
 import importlib
 import os
+import signal
+import stat
 import sys
 import types
 from collections.abc import Mapping, Sequence
@@ -51,6 +53,9 @@ def run(
       others: Modules of all commands by name, so that an error can name the command of a flag.
       presets: Values of flags that the command has already given, by name.
     """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:  # the caller has closed it
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode))
     stopping.end_at_once()
     command, known = importlib.import_module(module), flags_of(module)
     for name, value in presets.items():
@@ -89,6 +94,12 @@ def _run_main(command: Any) -> None:
         _end(f"error: {error}")
     except RetryError as error:
         leave(f"error: {error}")
+    except BrokenPipeError:
+        if not stat.S_ISFIFO(os.fstat(sys.stdout.fileno()).st_mode):
+            raise
+        # Who reads the output stopped early, as `head` does.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(128 + signal.SIGPIPE)
     except MemoryError:
         _end("error: out of memory; choose smaller settings, or a machine with more memory.")
     except stopping.Stopped as stop:

@@ -66,6 +66,12 @@ def matching(folder: str, pattern: str) -> list[str]:
     return [f"{folder}/{name}" for name in names_in(folder) if fnmatch.fnmatchcase(name, pattern)]
 
 
+def modified(path: str) -> int:
+    """When a file was modified, in nanoseconds; 0 where its storage does not tell."""
+    # TensorFlow counts in seconds.
+    return gfile.stat(path).mtime_nsec if "://" in path else os.stat(path).st_mtime_ns
+
+
 def inside(folder: str, name: object, place: str) -> str:
     """The path of a file in a folder, of which the relative path comes from outside.
 
@@ -125,6 +131,9 @@ def folder_aside(path: str, replace: bool = False) -> Iterator[str]:
     """
     if not replace:
         check_absent(path)
+    path = locks.target(path)
+    if "://" not in path and os.path.ismount(path):
+        raise InputError(f"{path}: is a mount point, which stays; name a folder in it.")
     with _own_partial(path, folder=True) as partial:
         yield partial
         if not replace:

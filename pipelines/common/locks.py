@@ -28,7 +28,7 @@ def held(folder: str, write: bool = True) -> Iterator[None]:
         return
     if os.path.exists(folder) and not os.path.isdir(folder):
         raise InputError(f"{folder}: is a file; name a folder to write to (--output, OUT=).")
-    os.makedirs(folder, exist_ok=True)
+    os.makedirs(target(folder), exist_ok=True)
     lock = take(folder)
     if lock is None:
         raise busy(folder)
@@ -36,6 +36,11 @@ def held(folder: str, write: bool = True) -> Iterator[None]:
         yield
     finally:
         os.close(lock.descriptor)
+
+
+def target(path: str) -> str:
+    """What a link leads to, which may be missing; other paths as they are."""
+    return os.path.realpath(path) if os.path.islink(path) else path
 
 
 @contextlib.contextmanager

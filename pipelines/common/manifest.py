@@ -160,7 +160,7 @@ def _describe(key: str, old: Any, new: Any) -> str:
     if _fields(old) and _fields(new):
         changes = _changes(old, new)
         return f"{key}: {texts.listed(changes, _MAX_SHOWN)}"
-    if isinstance(new, str | int | float | None):
+    if isinstance(old, str | int | float | None) and isinstance(new, str | int | float | None):
         return f"{key} (was {old}, now {new})"
     return key
 

@@ -16,7 +16,6 @@ import codecs
 import contextlib
 import dataclasses
 import itertools
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from typing import BinaryIO
 
@@ -89,10 +88,7 @@ def open_corpus(patterns: str, file_format: str = "auto") -> list[CorpusFile]:
     found = []
     for path in path_lists.expand_globs(patterns):
         files.check_regular(path)
-        about = files.gfile.stat(path)
-        size, modified = about.length, about.mtime_nsec
-        if "://" not in path:
-            modified = os.stat(path).st_mtime_ns  # TensorFlow counts in seconds
+        size, modified = files.gfile.stat(path).length, files.modified(path)
         kind = records.format_of(path) if file_format == "auto" else file_format
         if not size:
             continue

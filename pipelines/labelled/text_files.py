@@ -7,9 +7,9 @@ from typing import Any, TypeVar
 
 from absl import logging
 
-from pipelines.common import texts
+from pipelines.common import files, texts
 from pipelines.common.errors import InputError
-from pipelines.labelled import conll, labelled_lines, tables, text_lines, user_files
+from pipelines.labelled import columnar, conll, labelled_lines, tables, text_lines, user_files
 from pipelines.labelled.schema import TextExample, WordsExample
 from pipelines.labelled.source import Source
 from pipelines.labelled.table_rows import TableRow
@@ -35,8 +35,11 @@ def _identity(source: Source) -> dict[str, Any]:
     """Returns what decides the contents, except for the path, as JSON values."""
     encoding = {} if source.encoding == texts.UTF8 else {"encoding": source.encoding}
     part = text_lines.split_part(source.path)[1]
+    info = columnar.info_beside(source.path)
+    named = text_lines.ending(source.path) in columnar.ENDINGS and files.gfile.exists(info)
     return {
         "sha256": tables.sha256(source.path),
+        "label_names_sha256": files.sha256(info) if named else None,
         "columns": dict(source.columns),
         "header": source.header,
         **encoding,

@@ -30,7 +30,7 @@ def write_corpus(path, documents=20, sentences=60, words=WORDS, between=" "):
 def made(tmp_path_factory):
     folder = tmp_path_factory.mktemp("own_tasks")
     corpus = write_corpus(folder / "corpus.txt")
-    return folder, corpus, own_tasks.make(corpus, f"{folder}/out")
+    return folder, corpus, own_tasks.make(corpus, f"{folder}/out", True)
 
 
 def test_no_text_is_in_both(made):
@@ -80,13 +80,15 @@ def test_fine_tuning_reads_them(made, tmp_path):
 
 def test_the_same_corpus_makes_the_same_tasks_once(made, tmp_path):
     folder, corpus, _ = made
-    own_tasks.make(corpus, str(tmp_path))
+    other = write_corpus(tmp_path / "other.txt", words=[word[::-1] for word in WORDS])
+    own_tasks.make(other, str(tmp_path))
+    own_tasks.make(corpus, str(tmp_path))  # what a failed start left is not kept
     paths = [path for path in (folder / "out").rglob("*") if path.is_file()]
     assert len(paths) == 7
     for path in paths:
         assert path.read_bytes() == (tmp_path / path.relative_to(folder / "out")).read_bytes()
     # What is there is not read again.
-    assert own_tasks.make("no corpus", str(tmp_path))[0] == f"{tmp_path}/corpus.txt"
+    assert own_tasks.make("no corpus", str(tmp_path), True)[0] == f"{tmp_path}/corpus.txt"
 
 
 def test_words_without_blanks_are_characters(tmp_path):

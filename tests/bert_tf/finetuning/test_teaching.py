@@ -10,6 +10,7 @@ import tensorflow as tf
 from bert_tf import weights
 from bert_tf.finetuning import sweep, task_data
 from bert_tf.finetuning.teaching import Teacher
+from pipelines.common.errors import InputError
 from tests.bert_tf.labelled_data import make_tags, make_texts, settings_of, tune
 
 pytestmark = pytest.mark.more
@@ -34,6 +35,17 @@ def test_a_student_learns_texts_with_and_without_labels(tmp_path, init):
     alone = dataclasses.replace(few, teacher=None, unlabelled=None)
     alone = sweep.finetune(alone, f"{tmp_path}/alone", f"{tmp_path}/cache", tensorboard=False)
     assert compared["student"]["accuracy"] > alone["metrics"]["median"]["accuracy"]
+    alone = {"teacher": None, "unlabelled": None}
+    for changes, name in ((alone, "teacher"), ({"unlabelled": None}, "unlabelled_sha256")):
+        other = dataclasses.replace(few, **changes)
+        with pytest.raises(InputError, match=f"of a run with other {name}"):
+            sweep.finetune(other, f"{tmp_path}/student", f"{tmp_path}/cache", tensorboard=False)
+    model = weights.read(teacher)
+    shorter = [{**task, "max_seq_length": 8} for task in model.tasks]
+    weights.write(dataclasses.replace(model, tasks=tuple(shorter)), f"{tmp_path}/shorter")
+    other = dataclasses.replace(few, teacher=f"{tmp_path}/shorter")
+    with pytest.raises(InputError, match=r"with other teacher: tasks\.\w+\.max_seq_length"):
+        sweep.finetune(other, f"{tmp_path}/student", f"{tmp_path}/cache", tensorboard=False)
 
 
 def test_on_tokens_a_teacher_reads_what_the_student_reads(tmp_path, init):

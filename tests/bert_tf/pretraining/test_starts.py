@@ -74,6 +74,8 @@ def test_a_checkpoint_of_a_run_that_has_not_ended_is_read(finished, tmp_path, tf
     checkpoints = Checkpoints("", loop.state_variables(model, AdamW(0.1)))
     tokenizer = registry.load_tokenizer(str(finished))
     first_weights.initialize(model, checkpoints, tokenizer, str(tfrecords), path)
+    # When the run has ended, what began with its checkpoint goes on.
+    assert first_weights.checksums(path) == first_weights.checksums(f"{finished}/{place}")
     expected = weights.read(str(finished)).weights["encoder/pooler/kernel"]
     np.testing.assert_array_equal(model.encoder.pooler.kernel.numpy(), expected)
     identity = json.loads((run_folder / "run.json").read_text())

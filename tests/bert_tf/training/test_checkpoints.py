@@ -4,9 +4,11 @@ import errno
 import os
 import pathlib
 
+import numpy as np
 import pytest
 import tensorflow as tf
 
+from bert_tf.training import checkpoints
 from bert_tf.training.checkpoints import Checkpoints
 from pipelines.common import files
 from pipelines.common.errors import InputError
@@ -155,3 +157,11 @@ def test_some_steps_are_kept_for_good(tmp_path):
     assert later.steps() == [2, 5, 8, 9]
     saved.restore(5)
     assert variable.numpy() == 5.0
+
+
+def test_a_path_that_would_be_a_pattern_is_refused(tmp_path):
+    """TensorFlow writes such checkpoints, and does not find them."""
+    with pytest.raises(InputError, match=r"cannot be read from a path with \[; name another"):
+        Checkpoints(f"{tmp_path}/a[1]/checkpoints", {})
+    with pytest.raises(InputError, match=r"with \*"):
+        checkpoints.write_arrays(f"{tmp_path}/a*", {"x": np.zeros(1)})

@@ -1,5 +1,6 @@
 """Negatives that are hard to tell apart, and models that order neighbours anew."""
 
+import dataclasses
 import json
 import os
 import signal
@@ -7,6 +8,7 @@ import signal
 import numpy as np
 import pytest
 
+from bert_tf.models.head_config import Pooling
 from bert_tf.serving import reranking
 from bert_tf.vectors import hard_negatives, neighbours, run, vector_file
 from bert_tf.vectors import model as models
@@ -79,6 +81,13 @@ def test_a_search_for_negatives_goes_on_where_it_stopped(folders, tmp_path, monk
     with pytest.raises(stopping.Stopped):
         hard_negatives.mine(model, pairs, str(path), 2)
     assert not path.exists()
+    pooled = dataclasses.replace(EmbeddingSettings(), pooling=Pooling.CLS)
+    with (
+        monkeypatch.context() as changed,
+        pytest.raises(InputError, match="begun with other settings: pool"),
+    ):
+        changed.setattr(models, "complete", lambda *_: pooled)
+        hard_negatives.mine(model, pairs, str(path), 2)
     for other, message in (
         ((pairs[1:], 2), "partial: was begun with other pairs"),
         ((pairs, 3), "begun with other count"),

@@ -16,6 +16,7 @@ from bert_tf.models.config import BertConfig
 from bert_tf.weights import Bundle, bundle, formats, own
 from bert_tf.weights.formats import Format
 from pipelines.common.errors import InputError
+from pipelines.tokenizers import registry
 from pipelines.tokenizers.wordpiece_vocabulary import WordPieceVocabulary
 from tests import commands
 from tests.tiny import tiny_config
@@ -310,3 +311,19 @@ def test_other_programs_cut_the_end_of_long_texts_off(caplog):
     }
     formats.check_heads(make_bundle(shape="multilabel", name="moods", task=task), "huggingface")
     assert "moods: has a threshold for each label" in caplog.text
+
+
+def test_the_tokenizer_of_a_model_overwrites_nothing(tmp_path):
+    model = make_bundle()
+    own.write_tokenizer(model, f"{tmp_path}/a")
+    settings = tmp_path / "a" / registry.SETTINGS
+    written = settings.read_bytes()
+    settings.unlink()  # as if killed between the two files
+    own.write_tokenizer(model, f"{tmp_path}/a")
+    assert settings.read_bytes() == written
+    other = tmp_path / "b" / registry.SETTINGS
+    other.parent.mkdir()
+    other.write_text('{"lower_case": false, "strip_accents": false}')
+    with pytest.raises(InputError, match="has the tokenizer of another model"):
+        own.write_tokenizer(model, f"{tmp_path}/b")
+    assert json.loads(other.read_text())["lower_case"] is False

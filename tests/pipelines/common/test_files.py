@@ -249,3 +249,16 @@ def test_without_locks_nothing_of_others_is_removed(tmp_path, monkeypatch):
     with locks.held(str(tmp_path)), locks.held(str(tmp_path)):
         pass
     assert os.listdir(tmp_path) == ["a.json"]
+
+
+def test_an_output_may_be_a_link(tmp_path):
+    (tmp_path / "empty").mkdir()
+    for name in ("empty", "missing"):
+        link = tmp_path / f"to_{name}"
+        link.symlink_to(tmp_path / name)
+        with files.folder_aside(str(link)) as partial:
+            (tmp_path / partial / "x").write_text("y")
+        assert link.is_symlink() and (tmp_path / name / "x").read_text() == "y"
+    (tmp_path / "link").symlink_to(tmp_path / "new")
+    with locks.held(str(tmp_path / "link")):
+        assert (tmp_path / "new").is_dir()

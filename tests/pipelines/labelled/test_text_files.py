@@ -6,7 +6,9 @@ import json
 import os
 import threading
 
+import pyarrow
 import pytest
+from pyarrow import parquet
 
 from pipelines.common.errors import InputError
 from pipelines.labelled import text_files, text_lines
@@ -206,3 +208,18 @@ def test_a_table_is_opened_once(tmp_path):
     found = [each.text_a for each in TextFile(f"{tmp_path}/pipe", header=False)]
     writer.join()
     assert found == text.split()
+
+
+def test_the_names_of_labels_beside_a_file_are_part_of_it(tmp_path):
+    table = pyarrow.table({"text": ["a"], "label": [0]})
+    parquet.write_table(table, tmp_path / "x.parquet")
+    found = set()
+    for names in (None, ["bad", "good"], ["neg", "pos"]):
+        if names:
+            label = {"_type": "ClassLabel", "names": names}
+            info = json.dumps({"features": {"label": label}})
+            (tmp_path / "dataset_info.json").write_text(info)
+        source = TextFile(f"{tmp_path}/x.parquet", {}, labelled=True)
+        found.add((json.dumps(source.identity()), next(iter(source)).label))
+    assert {label for _, label in found} == {"0", "bad", "neg"}
+    assert len({identity for identity, _ in found}) == 3
