@@ -306,7 +306,7 @@ class Task(abc.ABC):
         if "labels" not in features:
             return {}
         values = features["labels"].values[rows]
-        labels = np.zeros(size, np.float32 if values.dtype == np.float32 else np.int32)
+        labels = np.zeros([size, *values.shape[1:]], f"{values.dtype.kind}4")  # of 32 bits
         labels[: len(rows)] = values
         return {"labels": labels}
 

@@ -19,7 +19,7 @@ _LAYER = "layer_"
 class FeatureColumn:
     """Rows of numbers in one array: row i is values[splits[i]:splits[i + 1]].
 
-    `values` are int64 or float32 [numbers], or float32 vectors [numbers, width].
+    `values` are int64 or float32 [numbers], or vectors of such numbers [numbers, width].
     """
 
     values: np.ndarray

@@ -49,3 +49,19 @@ def largest(values: np.ndarray, count: int) -> np.ndarray:
         threshold = np.partition(values, -count)[-count]
         candidates = np.flatnonzero(values >= threshold)
     return candidates[np.argsort(-values[candidates], kind="stable")][:count]
+
+
+def nearest_accuracy(vectors: np.ndarray, classes: np.ndarray) -> float:
+    """How often the nearest other text, by cosine, has the same class.
+
+    Args:
+      vectors: float32 [texts, width], each of length 1.
+      classes: [texts].
+    """
+    right = 0
+    for start in range(0, len(vectors), _AT_ONCE):
+        cosines = vectors[start : start + _AT_ONCE] @ vectors.T
+        rows = np.arange(len(cosines))
+        cosines[rows, start + rows] = -np.inf
+        right += int((classes[cosines.argmax(-1)] == classes[start + rows]).sum())
+    return right / len(vectors)

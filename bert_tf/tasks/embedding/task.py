@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _WORDS = 1 << 10  # width of the baseline's vectors
-_AT_ONCE = 1024  # rows of a matrix of cosines
 
 
 class Form(enum.StrEnum):
@@ -292,7 +291,9 @@ class Embedding(SequencesTask):
             differ = len(set(truth)) > 1 and len(set(cosines)) > 1
             found = {"spearman": float(scipy.stats.spearmanr(truth, cosines)[0]) if differ else 0.0}
         elif form is Form.CLASSES:
-            found = {"nearest_accuracy": _nearest_accuracy(examples, predictions)}
+            points = np.stack([prediction.vectors[0] for prediction in predictions])
+            classes = np.array([example.label for example in examples])
+            found = {"nearest_accuracy": retrieval.nearest_accuracy(points, classes)}
         elif form is Form.TEXTS:
             mean = np.mean([prediction.vectors[0] for prediction in predictions], 0)
             found = {"spread": float(1 - mean @ mean)}
@@ -368,19 +369,6 @@ def _form(examples: Examples) -> Form:
     if len(first.texts) == 2:
         return Form.SIMILARITIES if first.label else Form.PAIRS
     return Form.CLASSES if first.label else Form.TEXTS
-
-
-def _nearest_accuracy(examples: Examples, predictions: Predictions) -> float:
-    """How often the nearest other text has the same class."""
-    vectors = np.stack([prediction.vectors[0] for prediction in predictions])
-    classes = np.array([example.label for example in examples])
-    right = 0
-    for start in range(0, len(vectors), _AT_ONCE):
-        cosines = vectors[start : start + _AT_ONCE] @ vectors.T
-        rows = np.arange(len(cosines))
-        cosines[rows, start + rows] = -np.inf
-        right += int((classes[cosines.argmax(-1)] == classes[start + rows]).sum())
-    return right / len(vectors)
 
 
 def _retrieval(examples: Examples, predictions: Predictions) -> dict[str, float]:
