@@ -4,7 +4,7 @@ import contextlib
 import dataclasses
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -324,6 +324,9 @@ def _items(texts: Any, remedy: str) -> Sequence[Any]:
         if len(texts.shape) != 1:
             raise InputError(f"texts of the shape {tuple(texts.shape)}: {remedy}.")
         return np.asarray(texts).tolist()
+    # The items of a dict or a DataFrame are its names.
+    if isinstance(texts, Mapping) or getattr(texts, "ndim", 1) != 1:
+        raise InputError(f"a {type(texts).__name__} of texts by name: {remedy}.")
     try:
         return list(texts)
     except TypeError as error:

@@ -104,6 +104,8 @@ def test_long_texts_are_cut(folders):
 def test_a_text_is_not_a_list_of_characters(folders):
     with pytest.raises(InputError, match="'It rained.': is one text; give a list of texts"):
         Embedder(folders["pretrained"])("It rained.")
+    with pytest.raises(InputError, match="a dict of texts by name: give a list of texts"):
+        Embedder(folders["pretrained"])({"text": ["It rained."]})
     with pytest.raises(InputError, match="'It rained.': is one text; give its words"):
         FeatureExtractor(folders["pretrained"], FeatureSettings()).of_words(["It rained."])
 
