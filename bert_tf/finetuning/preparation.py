@@ -61,9 +61,7 @@ def stamp(settings: FineTuningSettings) -> str:
     read += [path for request in settings.tasks for path in task_data.files_of(request)]
     read += tables.files_of(settings.unlabelled) if settings.unlabelled else []
     known: list[Any] = [
-        (path, files.gfile.stat(path).length, files.modified(path))
-        for path in read
-        if files.gfile.exists(path)
+        (path, *files.size_and_date(path)) for path in read if files.gfile.exists(path)
     ]
     if not all(modified for _, _, modified in known):
         known.append(time.time_ns())  # storage without dates: never the same

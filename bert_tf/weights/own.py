@@ -168,14 +168,13 @@ def write_tokenizer(model: Bundle, folder: str) -> None:
     """
     vocabulary, there = model.require_vocabulary(), registry.find(folder)
     stated = registry.read_settings(folder)
-    if there in (None, vocabulary) and stated in (None, model.resolved_settings()):
-        if None in (there, stated):
-            _write_tokenizer(model, folder)
-    else:
+    if there not in (None, vocabulary) or stated not in (None, model.resolved_settings()):
         raise InputError(
             f"{folder}: has the tokenizer of another model than {model.place}; name another folder "
             "(--output; TFRECORDS= of make), or remove this one."
         )
+    if None in (there, stated):
+        _write_tokenizer(model, folder)
 
 
 def _write_tokenizer(model: Bundle, folder: str) -> None:

@@ -94,17 +94,15 @@ def _run_main(command: Any) -> None:
         _end(f"error: {error}")
     except RetryError as error:
         leave(f"error: {error}")
-    except BrokenPipeError:
-        if not stat.S_ISFIFO(os.fstat(sys.stdout.fileno()).st_mode):
-            raise
-        # Who reads the output stopped early, as `head` does.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(128 + signal.SIGPIPE)
     except MemoryError:
         _end("error: out of memory; choose smaller settings, or a machine with more memory.")
     except stopping.Stopped as stop:
         _end(str(stop), stop.status)
     except Exception as error:
+        broken = isinstance(error, BrokenPipeError)
+        if broken and stat.S_ISFIFO(os.fstat(sys.stdout.fileno()).st_mode):
+            flag_help.drop_output()
+            sys.exit(128 + signal.SIGPIPE)
         reason = _reason(error)
         if reason is None:
             raise

@@ -66,10 +66,13 @@ def matching(folder: str, pattern: str) -> list[str]:
     return [f"{folder}/{name}" for name in names_in(folder) if fnmatch.fnmatchcase(name, pattern)]
 
 
-def modified(path: str) -> int:
-    """When a file was modified, in nanoseconds; 0 where its storage does not tell."""
-    # TensorFlow counts in seconds.
-    return gfile.stat(path).mtime_nsec if "://" in path else os.stat(path).st_mtime_ns
+def size_and_date(path: str) -> tuple[int, int]:
+    """The bytes of a file, and when it was modified in nanoseconds, 0 if its storage is silent."""
+    if "://" in path:
+        found = gfile.stat(path)
+        return found.length, found.mtime_nsec
+    local = os.stat(path)  # TensorFlow counts in seconds
+    return local.st_size, local.st_mtime_ns
 
 
 def inside(folder: str, name: object, place: str) -> str:

@@ -18,11 +18,16 @@ _EVERYWHERE = (
 
 
 def show(text: str) -> None:
-    """Prints a text; the reader may stop early, as `head` does."""
+    """Prints a text; the reader may stop early."""
     try:
         print(text, flush=True)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        drop_output()
+
+
+def drop_output() -> None:
+    """Drops what is printed from now on, as its reader stopped early, like `head` does."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def page(program: str, about: str, known: Iterable[Flag]) -> str:

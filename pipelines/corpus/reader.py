@@ -88,7 +88,7 @@ def open_corpus(patterns: str, file_format: str = "auto") -> list[CorpusFile]:
     found = []
     for path in path_lists.expand_globs(patterns):
         files.check_regular(path)
-        size, modified = files.gfile.stat(path).length, files.modified(path)
+        size, modified = files.size_and_date(path)
         kind = records.format_of(path) if file_format == "auto" else file_format
         if not size:
             continue

@@ -31,15 +31,15 @@ def _check_roles(source: Source, known: Sequence[str], shown: str) -> None:
         )
 
 
-def _identity(source: Source) -> dict[str, Any]:
+def _identity(source: Source, labelled: bool) -> dict[str, Any]:
     """Returns what decides the contents, except for the path, as JSON values."""
     encoding = {} if source.encoding == texts.UTF8 else {"encoding": source.encoding}
     part = text_lines.split_part(source.path)[1]
     info = columnar.info_beside(source.path)
-    named = text_lines.ending(source.path) in columnar.ENDINGS and files.gfile.exists(info)
+    named = labelled and text_lines.ending(source.path) in columnar.ENDINGS
     return {
         "sha256": tables.sha256(source.path),
-        "label_names_sha256": files.sha256(info) if named else None,
+        "label_names_sha256": files.sha256(info) if named and files.gfile.exists(info) else None,
         "columns": dict(source.columns),
         "header": source.header,
         **encoding,
@@ -73,7 +73,7 @@ class TextFile(Source):
     def identity(self) -> dict[str, Any]:
         """What decides the contents, except for the path, as JSON values."""
         separator = {"pair_separator": self.pair_separator} if self.pair_separator else {}
-        return _identity(self) | separator
+        return _identity(self, self.labelled) | separator
 
     def _lines(self) -> Iterator[TextExample]:
         number = 0
@@ -135,7 +135,7 @@ class WordsFile(Source):
         return read_words(self, None)
 
     def identity(self) -> dict[str, Any]:
-        return _identity(self) | {"words": True}
+        return _identity(self, True) | {"words": True}
 
 
 def check(source: TextFile | WordsFile) -> int:

@@ -83,5 +83,6 @@ class Queries:
 
     def window_bias(self, window: int, length: tf.Tensor) -> tf.Tensor:
         """Float32 [batch, 1, 1 + count, length]: MASKED for tokens farther away than `window`."""
+        # Not [:, tf.newaxis, :, tf.newaxis], which LiteRT cannot convert.
         distance = tf.range(length) - tf.expand_dims(tf.expand_dims(self._positions, 1), 3)
         return tf.where(tf.abs(distance) <= window, 0.0, MASKED)

@@ -165,13 +165,13 @@ def test_scores_and_labels_of_pairs_are_those_of_the_predictor(folders, predicto
     (score,) = predictor("score", **{name: [text] for name, text in pair.items()})["score"]
     assert float(found["text"]) == pytest.approx(float(score), abs=1e-3)
     assert found["targets"][0]["output"] == pytest.approx(float(score), abs=1e-4)
-    found = _look(folders, "same", *TEXTS[:2]).values
     bundle = weights.read(folders["score"])
     rank = tuple({**task, "activation": "sigmoid"} for task in bundle.tasks)
     weights.write(dataclasses.replace(bundle, tasks=rank), f"{tmp_path}/rank")
     rank_folders = {"score": f"{tmp_path}/rank"}
     (target,) = _look(rank_folders, "score", *TEXTS[:2]).values["answer"]["targets"]
     assert target["output"] == pytest.approx(1 / (1 + np.exp(-float(score))), abs=1e-4)
+    found = _look(folders, "same", *TEXTS[:2]).values
     expected = predictor("same", **{name: [text] for name, text in pair.items()})
     assert found["answer"]["text"] == expected["label"][0].decode()
     assert {token["segment"] for token in found["tokens"]} == {0, 1}
