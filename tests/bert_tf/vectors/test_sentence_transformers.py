@@ -265,7 +265,7 @@ def test_training_goes_on_with_the_same_pooling(sentence_model, tmp_path):
     assert make(output).settings.pooling == Pooling.CLS
     change(f"{folder}/1_Pooling/config.json", pooling_mode_cls_token=False)
     again = labelled_data.settings_of(folder, "embedding", f"{tmp_path}/data", **settings)
-    with pytest.raises(InputError, match=r"init_tasks: embedding\.head"):
+    with pytest.raises(InputError, match=r"other init: tasks\.embedding\.head"):
         sweep.finetune(again, output, f"{tmp_path}/cache", tensorboard=False)
 
 
