@@ -19,13 +19,13 @@ FORMATS = ("bert_tf", "tf1", "huggingface")  # `weights.formats.WRITABLE`, witho
 
 def main(
     *,
-    input: str,
+    input: Path,
     output: Path,
     format: Annotated[str, choice(FORMATS)] = FORMATS[0],
     task: Annotated[str | None, Group.MODEL] = None,
     kind: Annotated[str | None, Group.MODEL] = None,
     max_seq_length: MaxLength = None,
-    vocab: str | None = None,
+    vocab: Path | None = None,
     max_position_embeddings: Count | None = None,
     tokenizer_only: bool = False,
     tokenizer: TokenizerFlags,

@@ -16,7 +16,7 @@ from pipelines.common.texts import counted
 
 
 def main(
-    *, model: Path, input: str, output: Path, table: TextTable, settings: EmbeddingSettings
+    *, model: Path, input: Path, output: Path, table: TextTable, settings: EmbeddingSettings
 ) -> None:
     """Writes the vectors that the flags describe.
 

@@ -18,7 +18,7 @@ def main(
     *,
     corpus: str,
     tasks: str = "",
-    vocab: str | None = None,
+    vocab: Path | None = None,
     output: Path = "savedmodels/experiments",
     budget: Annotated[str, choice(PRESETS), Group.TRAINING] = "8h",
     only: Annotated[tuple | None, choices(STUDIES), Group.TRAINING] = None,

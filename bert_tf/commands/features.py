@@ -20,7 +20,7 @@ from pipelines.common.texts import counted
 def main(
     *,
     model: Path,
-    input: str,
+    input: Path,
     output: Path,
     table: FeatureTable,
     words: bool | None = None,

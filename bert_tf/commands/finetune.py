@@ -15,6 +15,7 @@ A run that was stopped is resumed.
 """
 
 import itertools
+import os
 from typing import Annotated, Any
 
 from bert_tf import tasks
@@ -41,9 +42,9 @@ def main(
     task: Annotated[tuple, _TASKS],
     init: Path,
     data: list | None = None,
-    train: str | None = None,
-    dev: str | None = None,
-    test: str | None = None,
+    train: Path | None = None,
+    dev: Path | None = None,
+    test: Path | None = None,
     output: Path | None = None,
     cache: Path = "tfrecords/finetuning",
     table: ExampleTable,
@@ -102,6 +103,7 @@ def _requests(
     entries = [entry.rpartition("=") for entry in named]
     if places and len(entries) == 1:
         places = [",".join(places)]  # a comma in the path
+    places = list(map(os.path.expanduser, places))  # a shell leaves the ~ of --data=~/a
     if places and len(places) != len(entries):
         raise InputError(
             f"--task names {counted(len(entries), 'task')}, --data "

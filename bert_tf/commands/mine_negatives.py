@@ -17,7 +17,7 @@ from pipelines.common.flag_types import Count, Path
 from pipelines.common.texts import counted
 
 
-def main(*, model: Path, input: str, output: Path, count: Count = 4, table: TextTable) -> None:
+def main(*, model: Path, input: Path, output: Path, count: Count = 4, table: TextTable) -> None:
     """Writes the choices.
 
     Flags:

@@ -26,10 +26,10 @@ _MAX_SHOWN = 100  # characters of a text
 
 def main(
     *,
-    vectors: str,
+    vectors: Path,
     model: Path,
     query: Annotated[str | None, REPEATED] = None,
-    queries: str | None = None,
+    queries: Path | None = None,
     count: Count = 10,
     rerank: Path | None = None,
     index: bool = False,

@@ -21,7 +21,7 @@ _ENGINE = choice((AUTO, *EngineName))
 def main(
     *,
     model: Path,
-    input: str,
+    input: Path,
     output: Path | None = None,
     task: str | None = None,
     labelled: bool = False,

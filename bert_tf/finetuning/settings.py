@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar
 from bert_tf.models.head_config import MAX_LAYERS, MAX_WIDTH, HeadConfig, HeadLayers
 from bert_tf.training.settings import TrainingSettings
 from pipelines.common.errors import InputError
-from pipelines.common.flag_types import Count, Group, Name, Range
+from pipelines.common.flag_types import Count, Group, Name, Path, Range
 from pipelines.common.texts import UTF8
 from pipelines.tokenizers.settings import Keep
 
@@ -153,8 +153,8 @@ class FineTuningSettings(TrainingSettings):
     )
     crf: Annotated[bool, Group.MODEL] = False
     freeze: str | None = None
-    teacher: str | None = None
-    unlabelled: str | None = None
+    teacher: Path | None = None
+    unlabelled: Path | None = None
     train_examples: Count | None = None
     folds: Annotated[int | None, Range(minimum=2, maximum=100)] = None
     fold: tuple[int, int] | None = None  # of a run of cross-validation: its number, their number

@@ -5,7 +5,7 @@ from typing import Annotated, Self
 
 from bert_tf.training.settings import MAX_STEPS, TrainingSettings
 from pipelines.common.errors import InputError
-from pipelines.common.flag_types import Count, Group, Name, Range
+from pipelines.common.flag_types import Count, Group, Name, Path, Range
 from pipelines.common.settings import Settings
 from pipelines.common.texts import counted
 
@@ -64,7 +64,7 @@ class PretrainingSettings(TrainingSettings):
     initializer_range: Annotated[float | None, Range(above=0), Group.MODEL] = None
     sinusoidal_positions: Annotated[bool, Group.MODEL] = False
     pmi_embeddings: Annotated[bool, Group.MODEL] = False
-    init: Annotated[str | None, Group.MODEL] = None
+    init: Annotated[Path | None, Group.MODEL] = None
     seed: Annotated[int, Range(minimum=0, below=1 << 31)] = 12345
 
     def check(self) -> None:
@@ -126,7 +126,7 @@ class DistillationSettings(PretrainingSettings):
         given: evenly spread, such as 0,2,4,7,9,11 of 12.
     """
 
-    teacher: str = ""  # a masked LM in any format
+    teacher: Path = ""  # a masked LM in any format
     model: Annotated[str | None, Group.MODEL, Name("student")] = None
     teacher_layers: Annotated[tuple[int, ...] | None, Range(minimum=0), Group.MODEL] = None
 

@@ -1,6 +1,7 @@
 """The runtime of exports: it is loaded once, and then answers without delay."""
 
 import contextlib
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
@@ -98,7 +99,7 @@ class Predictor:
 
     def __init__(
         self,
-        path: str,
+        path: str | os.PathLike[str],
         engine: EngineName | str = EngineName.TENSORFLOW,
         threads: int | None = None,
         precision: Precision | str | None = None,
@@ -106,7 +107,7 @@ class Predictor:
         plan: ExecutionPlan | None = None,
         max_tokens: int = MAX_TOKENS,
     ):
-        self.path = saved_model.newest(path)
+        self.path = saved_model.newest(os.fspath(path))
         self.manifest = saved_model.check_complete(self.path)
         cache = cache or engines.user_folder()
         if plan is None:

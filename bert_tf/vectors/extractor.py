@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import math
+import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -106,7 +107,9 @@ class FeatureExtractor:
       InputError: the model cannot be read, or lacks what the settings ask for.
     """
 
-    def __init__(self, model: str | ModelSource, settings: FeatureSettings | None = None):
+    def __init__(
+        self, model: str | os.PathLike[str] | ModelSource, settings: FeatureSettings | None = None
+    ):
         settings = settings or FeatureSettings()
         settings.check()
         source = model if isinstance(model, ModelSource) else models.read(model)
@@ -274,7 +277,9 @@ class Embedder:
       InputError: the model cannot be read, or lacks what the settings ask for.
     """
 
-    def __init__(self, model: str | ModelSource, settings: FeatureSettings | None = None):
+    def __init__(
+        self, model: str | os.PathLike[str] | ModelSource, settings: FeatureSettings | None = None
+    ):
         self.extractor = FeatureExtractor(model, settings or EmbeddingSettings())
         self.max_seq_length = self.extractor.max_seq_length
         self.settings = dataclasses.replace(self.extractor.settings, layers=self.extractor.layers)

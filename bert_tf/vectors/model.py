@@ -1,6 +1,7 @@
 """The models that vectors are made with."""
 
 import dataclasses
+import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar, cast
 
@@ -24,13 +25,14 @@ if TYPE_CHECKING:
 SettingsT = TypeVar("SettingsT", bound=FeatureSettings)
 
 
-def read(path: str) -> ModelSource:
+def read(path: str | os.PathLike[str]) -> ModelSource:
     """Reads a model, in any format that `bert_tf.load` reads.
 
     Raises:
       InputError: the model cannot be read or has no vocabulary, or it is an export, which only
         answers its signatures.
     """
+    path = os.fspath(path)
     if saved_model.is_export(path):
         raise InputError(
             f"{path}: is an export. Name the folder of the model that it was made of; or ask one "

@@ -23,7 +23,7 @@ def prepare(runner: RunnerFlags, **_: object) -> None:
 def main(
     *,
     corpus: CorpusFlags,
-    vocab: str,
+    vocab: Path,
     output: Path,
     tokenizer: TokenizerFlags,
     runner: RunnerFlags,

@@ -1,6 +1,7 @@
 """Lists of paths, patterns and names that users write as one text."""
 
 import glob
+import os
 import re
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -21,11 +22,11 @@ def expand_globs(patterns: str) -> list[str]:
     Raises:
       InputError: A pattern matches no file, or is a folder.
     """
-    whole = patterns.strip()
+    whole = os.path.expanduser(patterns.strip())  # a shell leaves the ~ of --corpus=~/a
     if whole and _is_one(whole) and files.gfile.isdir(whole):
         raise InputError(f"{whole}: is a folder; name its files, such as '{whole}/*'.")
     paths: set[str] = set()
-    words = [word.text for word in quoted_words(whole)]
+    words = [os.path.expanduser(word.text) for word in quoted_words(whole)]
     for pattern in [whole] if _is_one(whole) and _matches(whole) else words:
         found = _matches(pattern)
         if not found:
@@ -85,7 +86,8 @@ def entries(text: str) -> list[str]:
             count, entry = next((each for each in ends if _has_path(each[1])), (1, first.text))
         else:
             entry = first.text
-        found.append(entry)
+        name, equals, path = entry.partition("=")
+        found.append(f"{name}={os.path.expanduser(path)}" if equals else entry)
         words = words[count:]
     return found
 
@@ -104,4 +106,4 @@ def named_folders(names: Sequence[str]) -> list[str]:
     """
     whole = ",".join(names)
     one = _is_one(whole) and files.gfile.isdir(whole)
-    return [name.rstrip("/") for name in ([whole] if one else names)]
+    return [os.path.expanduser(name).rstrip("/") for name in ([whole] if one else names)]

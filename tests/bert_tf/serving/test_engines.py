@@ -5,6 +5,7 @@ import gc
 import subprocess
 import sys
 import weakref
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -112,7 +113,7 @@ def test_answers_are_those_of_the_saved_model(predictor_of_plan, whole):
 
 
 def test_plain_texts_need_no_graph(export, whole, tmp_path, monkeypatch):
-    found = Predictor(export, cache=str(tmp_path))
+    found = Predictor(Path(export), cache=str(tmp_path))
     asked = []
     monkeypatch.setattr(found, "_session", _Noted(found._session, asked))
     plain = ["The small model reads every layer.", "", "x" * 300, "It's a [b] (c)!\tEnd " * 9]

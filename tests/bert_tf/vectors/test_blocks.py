@@ -215,7 +215,7 @@ def test_blocks_go_to_a_bucket(folders, texts, monkeypatch, name):
 def test_vectors_are_read_in_any_part(folders, vectors, monkeypatch, name):
     monkeypatch.setattr(vector_file, "_ROWS", 3)
     found = VectorFile(vectors(name))
-    wanted = Embedder(folders["pretrained"])(TEXTS)
+    wanted = Embedder(Path(folders["pretrained"]))(TEXTS)
     assert (found.rows, found.width) == wanted.shape
     assert (
         found.settings.describe() == Embedder(folders["pretrained"]).extractor.settings.describe()

@@ -8,6 +8,7 @@ import signal
 import numpy as np
 import pytest
 
+from bert_tf.export import saved_model, sources
 from bert_tf.models.head_config import Pooling
 from bert_tf.serving import reranking
 from bert_tf.vectors import hard_negatives, neighbours, run, vector_file
@@ -164,5 +165,12 @@ def test_commands_from_pairs_to_neighbours_in_a_new_order(folders, tmp_path):
 def test_a_reranker_is_a_model_of_pairs_or_choices(folders):
     assert len(reranking.load(folders["score"])("a", ["b", "c"])) == 2
     assert sum(reranking.load(folders["pick"])("a", ["b", "c"])) == pytest.approx(1)
-    with pytest.raises(InputError, match="its task topics does not rank texts; fine-tune"):
+    with pytest.raises(InputError, match=r"of its tasks \(topics\), none ranks texts; fine-tune"):
         reranking.load(folders["topics"])
+
+
+def test_of_several_tasks_the_one_that_ranks_reranks(folders, tmp_path):
+    found = sources.find([f"{name}={folders[name]}" for name in ("topics", "score")])
+    saved_model.export(found, f"{tmp_path}/export")
+    alone, among = map(reranking.load, (folders["score"], f"{tmp_path}/export"))
+    assert among("a", TEXTS) == pytest.approx(alone("a", TEXTS), abs=1e-6)

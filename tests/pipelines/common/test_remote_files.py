@@ -74,6 +74,19 @@ def test_names_are_found(folder):
     assert not files.gfile.exists(f"{folder}/none") and not files.gfile.isdir(f"{folder}/none")
 
 
+def test_the_folder_of_the_user_is_found_in_lists(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", f"{tmp_path}")
+    for name in ("a.txt", "b.txt", "folder/c.txt"):
+        files.write_text(f"{tmp_path}/{name}", name)
+    wanted = [f"{tmp_path}/{name}.txt" for name in "ab"]
+    assert path_lists.expand_globs("~/*.txt") == wanted
+    assert path_lists.expand_globs("~/a.txt,~/b.txt") == wanted
+    with pytest.raises(InputError, match="folder: is a folder; name its files"):
+        path_lists.expand_globs("~/folder")
+    assert path_lists.entries("mrpc=~/folder,cola") == [f"mrpc={tmp_path}/folder", "cola"]
+    assert path_lists.named_folders(["~/folder/", "x"]) == [f"{tmp_path}/folder", "x"]
+
+
 def test_folders_appear_whole_and_go(folder):
     with files.folder_aside(f"{folder}/made") as partial:
         files.write_text(f"{partial}/inner/x", "x")
