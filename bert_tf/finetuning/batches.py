@@ -12,7 +12,7 @@ from bert_tf.tasks import Task
 from bert_tf.tasks.model import TEACHER, TaskObjective
 from pipelines.common.parallel import mapped
 from pipelines.labelled import bucketing
-from pipelines.labelled.features import Features
+from pipelines.labelled.features import Features, pad
 from pipelines.pretraining import example_reader
 
 _EVALUATION_BATCH = 64
@@ -161,8 +161,9 @@ def _distribute(
         batch = task.assemble(features, rows, batch_size)
         if teacher:
             of_length = "input_mask" if task.per_token else "choice_mask"
-            length = batch[of_length].shape[-1] if of_length in batch else None
-            batch[TEACHER] = _padded([teacher[row] for row in rows], batch_size, length)
+            length = batch[of_length].shape[-1] if of_length in batch else len(teacher[0])
+            logits = [teacher[row][:length] for row in rows]
+            batch[TEACHER] = pad(logits, batch_size, length, fill=-1e9)
         return batch if labels else {k: v for k, v in batch.items() if k not in _LABELS}
 
     def known(sizes: tuple[int, ...]) -> tuple[int | None, ...]:
@@ -190,18 +191,3 @@ def _distribute(
         )
 
     return strategy.distribute_datasets_from_function(dataset)
-
-
-def _padded(rows: list[np.ndarray], size: int, length: int | None) -> np.ndarray:
-    """Logits of rows as one array, float32 [size, ...], filled up with very low ones.
-
-    Args:
-      rows: the logits of each row.
-      size: number of rows in the result.
-      length: of the first axis of each row; None: as it is.
-    """
-    shape = rows[0].shape if length is None else (length, *rows[0].shape[1:])
-    found = np.full((size, *shape), -1e9, np.float32)
-    for index, row in enumerate(rows):
-        found[index, : len(row)] = row[: shape[0]]
-    return found

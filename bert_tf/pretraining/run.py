@@ -38,8 +38,8 @@ from bert_tf.pretraining.settings import (
     PretrainingSettings,
     RunOptions,
 )
-from bert_tf.training import distribution, hardware, lost_workers, progress, run_folder
-from bert_tf.training.loop import Counts, DivergenceError, TrainingDivergedError, fingerprint
+from bert_tf.training import checkpoints, distribution, hardware, lost_workers, progress, run_folder
+from bert_tf.training.loop import Counts, DivergenceError, TrainingDivergedError
 from bert_tf.training.lost_workers import Watchdog
 from bert_tf.training.run_monitor import RunMonitor
 from bert_tf.training.session import Session
@@ -343,7 +343,7 @@ class _Run:
             "precision": self.settings.precision,
             "objective": str(self.data.objective),
             "data": self._describe_data(),
-            "weights_sha256": fingerprint(self.session.state()),
+            "weights_sha256": checkpoints.checksum(self.session.state()),
         }
         result = json_files.as_json(result)
         if not self.session.is_chief:

@@ -147,8 +147,9 @@ class Checkpoints:
             for step in self.steps():
                 if restored is None or step > restored:  # found to be damaged
                     files.remove_tree(self.path(step))
-            for partial in files.matching(self.folder, files.partial_of("*")):
-                files.remove_tree(partial)
+            for pattern in files.LEFT_BEHIND:
+                for partial in files.matching(self.folder, pattern):
+                    files.remove_tree(partial)
             self._remove_oldest()
         return restored
 
@@ -209,7 +210,9 @@ def read_model(path: str) -> dict[str, np.ndarray]:
     }
 
 
-def checksum(arrays: Mapping[str, np.ndarray], description: str = "", prefix: str = "") -> str:
+def checksum(
+    arrays: Mapping[str, np.ndarray | tf.Variable], description: str = "", prefix: str = ""
+) -> str:
     """The SHA-256 of a description, and of the arrays whose names begin with a prefix."""
     digest = hashlib.sha256(description.encode())
     for name in sorted(arrays):
@@ -239,20 +242,10 @@ def _name_of(key: str) -> str | None:
 
 
 def _write(checkpoint: tf.train.Checkpoint, path: str) -> None:
-    partial = files.partial_of(path)
-    files.remove_tree(partial)
-    try:
-        files.gfile.makedirs(partial)
+    with files.folder_aside(path, replace=True) as partial:
         checkpoint.write(f"{partial}/{_DATA}")
         names = map(os.path.basename, files.matching(partial, f"{_DATA}.*"))
         manifest.write_sealed(f"{partial}/{manifest.CHECKSUMS}", {}, names)
-        files.remove_tree(path)
-        files.gfile.rename(partial, path)
-    except (tf.errors.OpError, OSError) as error:
-        files.remove_tree(partial)
-        if files.is_disk_full(error):
-            raise files.disk_full_error(path) from error
-        raise
 
 
 def _read(checkpoint: tf.train.Checkpoint, path: str, what: str, remedy: str) -> Any:

@@ -6,7 +6,6 @@ and resumed ends with the same bits as one that never stopped, whatever the step
 
 import contextlib
 import dataclasses
-import hashlib
 import itertools
 import math
 import signal
@@ -205,12 +204,3 @@ def state_variables(
     for variable in optimizer.variables:
         named[f"optimizer/{variable.path}"] = variable.value
     return named
-
-
-def fingerprint(variables: dict[str, tf.Variable]) -> str:
-    """A checksum of the bits of all variables."""
-    digest = hashlib.sha256()
-    for name in sorted(variables):
-        digest.update(name.encode())
-        digest.update(np.ascontiguousarray(variables[name].numpy()).tobytes())
-    return digest.hexdigest()

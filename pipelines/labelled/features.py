@@ -77,7 +77,7 @@ def layer_names(names: Iterable[str]) -> dict[int, str]:
     return {int(name.removeprefix(_LAYER)): name for name in found}
 
 
-def pad(rows: Sequence[np.ndarray], count: int, length: int, fill: int = 0) -> np.ndarray:
+def pad(rows: Sequence[np.ndarray], count: int, length: int, fill: float = 0) -> np.ndarray:
     """Returns rows as an int32 or float32 array [count, length], each padded at its end.
 
     Rows of vectors [(vectors), width] give [count, length, width].

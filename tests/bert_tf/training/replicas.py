@@ -22,7 +22,7 @@ tf.config.set_logical_device_configuration(
 )
 
 from bert_tf.objectives.masked_lm import MaskedLMNextSentence  # noqa: E402
-from bert_tf.training import loop  # noqa: E402
+from bert_tf.training import checkpoints, loop  # noqa: E402
 from bert_tf.training.distribution import Compilation, StrategyName, make_strategy  # noqa: E402
 from bert_tf.training.optimizers import OptimizerName, make_optimizer  # noqa: E402
 from bert_tf.training.schedules import WarmupHoldDecay  # noqa: E402
@@ -74,7 +74,7 @@ print(
         {
             "replicas": strategy.num_replicas_in_sync,
             "losses": [model.metrics_of(values)["loss"] for values in counts],
-            "weights": loop.fingerprint(loop.state_variables(model, optimizer)),
+            "weights": checkpoints.checksum(loop.state_variables(model, optimizer)),
         }
     )
 )

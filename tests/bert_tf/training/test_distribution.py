@@ -5,7 +5,6 @@ import json
 
 import pytest
 
-from bert_tf.training import distribution
 from bert_tf.training.distribution import StrategyName, make_strategy
 from pipelines.common.errors import InputError
 from tests import commands
@@ -138,22 +137,3 @@ def test_an_index_that_is_no_number_is_told(monkeypatch):
     monkeypatch.setenv("TF_CONFIG", json.dumps(config))
     with pytest.raises(InputError, match="TF_CONFIG: .*index"):
         make_strategy(StrategyName.AUTO)
-
-
-@pytest.mark.parametrize(
-    ("told", "same"),
-    [
-        (
-            [{"rate": 1e-3, "steps": 7}, {"steps": 7, "rate": 1e-3}, {"rate": 1e-3, "steps": 7}],
-            True,
-        ),
-        ([{"rate": 1e-3}, {"rate": 1e-3}, {"rate": 1e-4}], False),
-        ([None, 40], False),
-        ([[1, (2, 3)], [1, [2, 3]]], True),
-        ([[number] for number in range(64)], False),
-        ([["x"]] * 1024, True),
-    ],
-)
-def test_workers_hear_of_all_whether_they_differ(told, same):
-    numbers = [distribution.digest_of(each) for each in told]
-    assert distribution.are_equal(sum(numbers), len(told)) == same
