@@ -126,6 +126,8 @@ class TextGenerator(tf.Module):
 
     def generate(self, texts: Sequence[str]) -> list[str]:
         """Writes texts: what follows each, or what each becomes."""
+        if not len(texts):
+            return []
         prompt = self.prompt_ids(tf.constant(list(texts), tf.string))
         found = self._generate(prompt.to_tensor(), tf.ones_like(prompt).to_tensor())
         return [text.decode() for text in self.texts(found).numpy()]

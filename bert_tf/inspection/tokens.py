@@ -84,7 +84,9 @@ def describe(
     """
     encoded = [text.encode() for text in texts]
 
-    def place_of(at: int) -> tuple[int, int]:
+    def place_of(at: int) -> tuple[int, int] | None:
+        if not 0 <= at < len(sequence):  # GPT-2 puts no special tokens around a text
+            return None
         return int(sequence.starts[at]), int(sequence.ends[at])
 
     found = []
@@ -101,7 +103,8 @@ def describe(
             "unknown": token_id == tokenizer.unknown_id,
         }
         if not sequence.special[at]:
-            data, places = encoded[segment], place_of(at)
+            data = encoded[segment]
+            places = int(sequence.starts[at]), int(sequence.ends[at])
             spelled = tokenizer.vocabulary.bytes_of(token)
             # The place of a token is that of all characters that it has a byte of.
             if spelled.decode(errors="ignore").encode() != spelled:

@@ -1,5 +1,6 @@
 """TF Hub encoders and preprocessors as Keras 3 layers; hub.KerasLayer needs Keras 2."""
 
+import os
 from typing import Any
 
 import keras
@@ -25,9 +26,9 @@ class HubLayer(keras.layers.Layer):
       InputError: the extra `hub` is not installed.
     """
 
-    def __init__(self, handle: str, trainable: bool = False, **kwargs: Any):
-        super().__init__(trainable=trainable, **kwargs)
-        self.handle = handle
+    def __init__(self, handle: str | os.PathLike[str], trainable: bool = False, **kwargs: Any):
+        super().__init__(**kwargs)
+        self.handle = handle = os.fspath(handle)
         loaded = optional.load("tensorflow_hub", "hub").load(handle)
         self._call = lambda: loaded  # hidden from Keras, which would track it otherwise
         self._takes_training = hasattr(loaded, "trainable_variables")
@@ -36,11 +37,12 @@ class HubLayer(keras.layers.Layer):
             self._track_variable(
                 keras.Variable(
                     initializer=variable,
-                    trainable=trainable and id(variable) in trained,
+                    trainable=id(variable) in trained,
                     name=variable.name.split(":")[0].replace("/", "_"),
                 )
             )
         self.built = True
+        self.trainable = trainable  # of all that can be trained, also later
 
     def call(self, inputs: Any, training: bool = False) -> Any:
         """Returns the outputs of the SavedModel."""

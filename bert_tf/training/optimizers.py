@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from bert_tf.training.schedules import Schedule
 from bert_tf.training.settings import OptimizerName
+from pipelines.common.errors import InputError
 
 # Neither biases nor LayerNorm weights decay (google-research/bert, optimization.py).
 _NO_DECAY = re.compile(r"bias|gamma|beta")
@@ -16,6 +17,14 @@ _NO_DECAY = re.compile(r"bias|gamma|beta")
 _MOMENTUM = 0.95
 _STEPS = 5
 _A, _B, _C = 3.4445, -4.7750, 2.0315
+# What Keras offers its optimizers and these do not follow, with the values that a config has.
+_NOT_FOLLOWED = {
+    "use_ema": False,
+    "ema_momentum": 0.99,
+    "ema_overwrite_frequency": None,
+    "loss_scale_factor": None,
+    "gradient_accumulation_steps": None,
+}
 # The root mean square of an update. That of Adam's is about 0.2 (Liu et al. 2025, equation 4); here
 # hidden matrices take twice as much (docs/guides/recipes.md has the measurement).
 _SIZE = 0.4
@@ -51,6 +60,9 @@ class MomentOptimizer(keras.optimizers.Optimizer):
       bias_correction: False as in the reference; True is more stable in fine-tuning.
       clip_norm: maximum global norm of the gradients; None: no limit.
       rate_factors: factors of the learning rate by the path of a variable; 1 for others.
+
+    Raises:
+      InputError: an argument of Keras is not followed.
     """
 
     def __init__(
@@ -66,6 +78,13 @@ class MomentOptimizer(keras.optimizers.Optimizer):
         name: str | None = None,
         **kwargs,
     ):
+        kept = _NOT_FOLLOWED.items()
+        if wrong := sorted(key for key, value in kwargs.items() if (key, value) not in kept):
+            raise InputError(
+                f"{type(self).__name__}: {', '.join(wrong)}: not an argument of this optimizer. "
+                "Weight decay is decay, and clip_norm limits gradients; for averages, accumulated "
+                "gradients or another scale of the loss, use an optimizer of Keras."
+            )
         name = name or type(self).__name__.lower()
         super().__init__(learning_rate, global_clipnorm=clip_norm, name=name, **kwargs)
         self.decay = decay
@@ -97,13 +116,14 @@ class MomentOptimizer(keras.optimizers.Optimizer):
         each replica makes the same update to its own copy.
 
         Args:
-          grads: one for each variable.
+          grads: one for each variable; None for those that have no part in the loss, which stay.
           trainable_variables: the variables of the gradients, among those that the optimizer was
             built with; None: all of these.
         """
         if not self.built:
             self.build(trainable_variables or [])
         variables = trainable_variables or self._trainable_variables
+        grads, variables = self._filter_empty_gradients(grads, variables)  # with a warning
         grads = [tf.convert_to_tensor(gradient) for gradient in grads]
         context = tf.distribute.get_replica_context()
         if context is not None and context.num_replicas_in_sync > 1:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar, cast
 
 import tensorflow as tf
+from absl import logging
 
 from bert_tf import tasks, weights
 from bert_tf.export import saved_model, sources
@@ -142,6 +143,14 @@ def max_seq_length(source: ModelSource, settings: FeatureSettings) -> int:
     chosen, most = settings.max_seq_length, source.bundle.config.max_seq_length
     if (chosen or 0) > most:
         raise InputError(f"--max_seq_length={chosen}: {source.folder} takes at most {most} tokens.")
+    if chosen is None:
+        stated = sentence_transformers.max_seq_length(source.bundle.place, most)
+        if stated < most:
+            logging.warning(
+                "%s: its tokenizer says that texts have at most %d tokens, which other programs "
+                "follow; here they have up to %d. For the same vectors, give --max_seq_length=%d.",
+                *(source.folder, stated, most, stated),
+            )
     return chosen or most
 
 

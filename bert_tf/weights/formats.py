@@ -25,7 +25,7 @@ from bert_tf.weights import (
 )
 from bert_tf.weights.bundle import Bundle
 from bert_tf.weights.huggingface import sentence_transformers, weight_files
-from pipelines.common import files, json_files
+from pipelines.common import files, hub, json_files
 from pipelines.common.errors import InputError
 from pipelines.tokenizers import kept_tokens, registry
 from pipelines.tokenizers.settings import Keep
@@ -143,10 +143,13 @@ def detect(path: str) -> Format:
         return Format.ELMO
     prefix = tf_checkpoint.find(path)
     if prefix is None and not files.gfile.exists(path):
+        download = "One with its owner, such as google-bert/bert-base-uncased, is downloaded"
+        if hub.is_name(path):
+            download = f"The Hub is not asked for it, because {path.split('/')[0]} is a folder here"
         raise InputError(
             f"{path or 'the model'}: no such folder or checkpoint, and the caches of Hugging Face "
-            "and KerasHub have no model of that name. One with its owner, such as "
-            "google-bert/bert-base-uncased, is downloaded; `bert-tf convert --help` lists formats."
+            f"and KerasHub have no model of that name. {download}; `bert-tf convert --help` lists "
+            "formats."
         )
     if prefix is None:
         if own.has_checkpoint(path):

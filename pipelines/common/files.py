@@ -284,11 +284,17 @@ def check_regular(path: str) -> None:
         raise InputError(f"{path}: is not a regular file; replace it with a copy of the file.")
 
 
+def check_pointer(path: str, beginning: bytes) -> None:
+    """Raises InputError if a file begins as one that Git LFS left in place of the real one."""
+    if beginning.startswith(b"version https://git-lfs"):
+        raise InputError(f"{path}: is a pointer of Git LFS; run `git lfs pull` in its folder.")
+
+
 def read_whole(path: str, max_bytes: int = 1 << 28) -> bytes:
     """Reads a file that should be small, such as a vocabulary.
 
     Raises:
-      InputError: The file is missing, larger than `max_bytes`, or not a regular file.
+      InputError: The file is missing, larger than `max_bytes`, not a regular file, or a pointer.
     """
     check_regular(path)
     try:
@@ -299,9 +305,11 @@ def read_whole(path: str, max_bytes: int = 1 << 28) -> bytes:
                 "check what it is."
             )
         with gfile.GFile(path, "rb") as file:
-            return file.read(length)
+            content = file.read(length)
     except tf.errors.NotFoundError as error:
         raise InputError(f"{path}: no such file.") from error
+    check_pointer(path, content)
+    return content
 
 
 def sha256(path: str) -> str:

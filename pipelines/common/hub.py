@@ -6,12 +6,15 @@ from typing import Any
 
 from absl import logging
 
+from pipelines.common import compressed
 from pipelines.common.errors import InputError
 
 # owner/name, perhaps with @revision: a branch, a tag or a commit.
 _NAME = re.compile(r"(?P<repo>\w[\w.-]*/\w[\w.-]*)(@(?P<revision>[\w./-]+))?")
 DATASETS = "hf://datasets/"
-_DATA = ("*.parquet", "*.jsonl", "*.json", "*.csv", "*.tsv", "*.txt")
+# Of data, all files that may be read.
+_ENDINGS = ("parquet", "arrow", "jsonl", "ndjson", "json", "csv", "tsv", "txt", "xlsx")
+_DATA = tuple(f"*.{kind}{packed}" for kind in _ENDINGS for packed in ("", *compressed.ENDINGS))
 
 
 def is_name(text: str) -> bool:
@@ -77,6 +80,6 @@ def snapshot(name: str, kind: str, patterns: tuple[str, ...]) -> str:
         raise InputError(
             f"{name}: no such folder; it is not in the cache of Hugging Face either, and {hub} "
             f"could not be asked ({type(error).__name__}). With a connection, run the same command "
-            "again; without one, copy the model's folder to this machine and name that."
+            f"again; without one, copy the folder of the {kind} to this machine and name that."
         ) from None
     return path

@@ -114,7 +114,7 @@ def _example(row: table_rows.TableRow, index: int, data: GlueSet, labelled: bool
     return TextExample(
         row.values.get("index") or str(index),
         row.place,
-        row.text(data.text_a),
-        row.text(data.text_b) if data.text_b else None,
+        row.verbatim(data.text_a),
+        row.verbatim(data.text_b) if data.text_b else None,
         row.text(data.label) if labelled else None,
     )

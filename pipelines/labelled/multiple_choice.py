@@ -72,7 +72,8 @@ def read_keyed(
                 f"{place}: has too few columns: {len(cells)}; write a question, its choices, and "
                 "the key of the right one."
             )
-        question, *given, key = map(str.strip, cells)
+        question, *given, key = cells
+        key = key.strip()
         # A question without choices keeps empty ones: training skips and counts it.
         choices = table_rows.without_empty_end(given) or tuple(given)
         label = key_index(key, len(choices))
@@ -141,9 +142,9 @@ def _with_labels(source: Source, labelled: bool) -> Iterator[tuple[ChoiceExample
         example = ChoiceExample(
             source.key(row, index),
             row.place,
-            " ".join(map(str.strip, row.texts(roles["context"]))),  # a dialogue is a list
+            " ".join(row.texts(roles["context"])),  # a dialogue is a list
             choices,
-            stem=row.text(roles["question"]) if "question" in roles else "",
+            stem=row.verbatim(roles["question"]) if "question" in roles else "",
         )
         label = row.text(roles["label"]) if labelled else ""
         names = f"{roles['choices'].removesuffix('.text')}.label"
@@ -265,9 +266,10 @@ def _choices(row: TableRow, column: str | None) -> tuple[str, ...]:
     parts = _single(row) if column is None else column.split("+")
     if column is None or (len(parts) > 1 and column not in row.values):
         # JSON Lines converted from tables have null if a row has fewer choices than others.
-        cells = [row.text(name) if row.values.get(name, "") is not None else "" for name in parts]
+        is_there = (row.values.get(name, "") is not None for name in parts)
+        cells = [row.verbatim(n) if has else "" for n, has in zip(parts, is_there, strict=True)]
     elif isinstance(row.get(column), list):
-        cells = [text.strip() for text in row.texts(column)]
+        cells = list(row.texts(column))
     else:
         raise InputError(
             f"{row.place}: {column} is {shorten(row.get(column), _MAX_SHOWN)!r}, not a list; name "
@@ -279,9 +281,9 @@ def _choices(row: TableRow, column: str | None) -> tuple[str, ...]:
             f"{row.place}: has fewer than two choices (columns choice0, choice1, ...)."
         )
     # Leaving it out would move the choices after it away from their labels.
-    if "" in choices:
+    if blank := [number for number, choice in enumerate(choices) if not choice.strip()]:
         raise InputError(
-            f"{row.place}: choice {choices.index('')}, counted from 0, is empty, but a later one "
+            f"{row.place}: choice {blank[0]}, counted from 0, is empty, but a later one "
             "is not; fill it, or move the later ones up and correct the label."
         )
     return choices

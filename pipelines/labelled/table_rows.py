@@ -116,8 +116,10 @@ def numbered(names: Iterable[str], stem: str) -> list[str]:
 
 
 def without_empty_end(cells: Sequence[str]) -> tuple[str, ...]:
-    """Returns the cells up to the last one that is not empty."""
-    return tuple(cells[: max((end for end, cell in enumerate(cells, 1) if cell), default=0)])
+    """Returns the cells up to the last one that is not empty or blank."""
+    return tuple(
+        cells[: max((end for end, cell in enumerate(cells, 1) if cell.strip()), default=0)]
+    )
 
 
 def _as_text(value: Any, place: str, name: str) -> str:

@@ -102,10 +102,10 @@ def text_roles(source: Source, row: TableRow, pair: bool) -> dict[str, str | Non
 
 
 def texts_of(row: TableRow, found: Mapping[str, str]) -> tuple[str, str | None]:
-    """The text, or both texts of a pair."""
+    """The text, or both texts of a pair, unchanged: as a request to a server has them."""
     if "text" in found:
-        return row.text(found["text"]), None
-    return row.text(found["text_a"]), row.text(found["text_b"])
+        return row.verbatim(found["text"]), None
+    return row.verbatim(found["text_a"]), row.verbatim(found["text_b"])
 
 
 def _is_one(row: TableRow, column: str) -> bool:
@@ -186,7 +186,7 @@ def read_generation(source: Source, labelled: bool) -> Iterator[GenerationExampl
                 )
         if target is not None and not target.strip():
             raise InputError(f"{row.place}: the target is empty.")
-        text = " ".join(map(str.strip, row.texts(found["source"])))  # a list has its sentences
+        text = " ".join(row.texts(found["source"]))  # a list has its sentences
         yield GenerationExample(source.key(row, index), row.place, text, target and target.strip())
 
 
@@ -302,7 +302,7 @@ def read_spans(source: Source, labelled: bool) -> Iterator[SpanExample]:
         yield SpanExample(
             source.key(row, index),
             row.place,
-            row.text(found["question"]),
+            row.verbatim(found["question"]),
             row.verbatim(found["context"]),
             _answers(row, source, found) if labelled else None,
         )

@@ -26,6 +26,7 @@ from pipelines.tokenizers.hugging_face_rules import (
     GENERIC,
     adds_nothing,
     followed,
+    gives_types,
     rules_of,
     second_type,
     steps_of,
@@ -291,8 +292,7 @@ class TokenizerFiles:
             warn_of_class(self.path, stated, fast, vocabulary.complete(stated) | framed)
         found = {**ALGORITHMS[rules_of(vocabulary)].usual, **first, **last}
         found |= self._kept(vocabulary)
-        inputs = self.config.get("model_input_names")
-        if "typed" in vocabulary.usual and inputs is not None and "token_type_ids" not in inputs:
+        if not gives_types(self.path, self._class[1], self.config, self._model_config, vocabulary):
             found["typed"] = False
         longest = found.get("max_characters_per_word", 1)
         if not 1 <= longest <= _LIMIT:

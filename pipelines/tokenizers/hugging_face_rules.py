@@ -212,6 +212,7 @@ def rules_of(vocabulary: Vocabulary) -> str:
 
 # Classes that do what tokenizer.json says.
 GENERIC = ("PreTrainedTokenizer", "TokenizersBackend")
+_UNTYPED = ("DistilBertTokenizer", "TokenizersBackend")  # they give no token types by default
 CONFIG_FIELDS: Fields = {
     "do_lower_case": "lower_case",
     "strip_accents": "strip_accents",
@@ -235,7 +236,7 @@ CONFIG_FIELDS: Fields = {
         "model_max_length max_len max_length stride truncation truncation_strategy padding "
         "padding_side pad_to_multiple_of pad_token_type_id return_token_type_ids "
         "model_input_names model_specific_special_tokens init_inputs clean_up_tokenization_spaces "
-        "cls_token_id sep_token_id errors trim_offsets use_fast legacy backend is_local "
+        "cls_token_id sep_token_id unk_id errors trim_offsets use_fast legacy backend is_local "
         "local_files_only name_or_path special_tokens_map_file tokenizer_file vocab_file "
         "merges_file full_tokenizer_file processor_class transformers_version chat_template "
         "language device".split(),
@@ -298,6 +299,40 @@ def steps_of(value: Any, place: str) -> Iterator[dict[str, Any]]:
     inner = [value[key] for key in value if key != "type"]
     for item in inner[0] if inner and isinstance(inner[0], list) else [inner]:
         yield from steps_of(item, place)
+
+
+def gives_types(
+    path: str,
+    tokenizer_class: str,
+    config: Mapping[str, Any],
+    model: Mapping[str, Any],
+    vocabulary: Vocabulary,
+) -> bool:
+    """Whether the second text of a pair has its own token type.
+
+    As the folder states it (`model_input_names`), or as the class has it by default. A warning says
+    where versions of transformers differ, or where the types of a vocabulary are always given.
+
+    Args:
+      path: of the folder.
+      tokenizer_class: of transformers, without "Fast" at its end.
+      config: tokenizer_config.json.
+      model: config.json.
+      vocabulary: of the folder.
+    """
+    if not vocabulary.form.typed:
+        return True  # nothing is to be changed
+    inputs = config.get("model_input_names")
+    stated = "token_type_ids" in inputs if inputs is not None else tokenizer_class not in _UNTYPED
+    settable = "typed" in vocabulary.usual
+    is_typed = model.get("model_type") != "distilbert" and model.get("type_vocab_size") != 1
+    varies = inputs is None and tokenizer_class == GENERIC[0]
+    if is_typed and (varies or not (stated or settable)):
+        logging.warning(
+            "%s: pairs have token types here, as in transformers 4; transformers 5 gives none.",
+            path,
+        )
+    return stated or not settable
 
 
 def warn_of_class(

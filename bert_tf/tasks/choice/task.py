@@ -263,7 +263,7 @@ class Choice(SequencesTask):
 
 def _full(example: ChoiceExample, choice: str) -> str:
     """A choice behind the text that begins all choices."""
-    return f"{example.stem} {choice}".strip()
+    return f"{example.stem} {choice}" if example.stem else choice
 
 
 def _right(examples: Examples, predictions: Predictions) -> np.ndarray:

@@ -109,6 +109,7 @@ class _Length(TypedDict):
 
 class _Tokenizer(TypedDict):
     model_max_length: NotRequired[int | float | None]
+    max_len: NotRequired[int | float | None]  # its older name
 
 
 class _ConfigFile(TypedDict):
@@ -151,8 +152,8 @@ def max_seq_length(folder: str, longest: int) -> int:
     place, values = _length(folder)
     stated: float | None = values.get("max_seq_length")
     if not stated:
-        place = f"{folder}/{tokenizers.CONFIG}"
-        stated = json_files.read_optional(place, _Tokenizer).get("model_max_length")
+        known = json_files.read_optional(place := f"{folder}/{tokenizers.CONFIG}", _Tokenizer)
+        stated = known.get("model_max_length", known.get("max_len"))
     most = longest if stated is None else int(min(stated, longest))
     if most < min(_LEAST, longest):
         raise InputError(f"{place}: cuts texts to {most} tokens; at least {_LEAST} are supported.")

@@ -144,6 +144,8 @@ def write(model: Bundle, folder: str) -> None:
             "do_lower_case": settings["lower_case"],
             "keep_accents": not settings["strip_accents"],
         }
+        if is_albert and model.config.type_vocab_size:  # transformers 5 gives none by default
+            found["model_input_names"] = ["input_ids", "token_type_ids", "attention_mask"]
         tokens = {name: vocabulary.roles[role] for name, role in _ROLES_OF_TEXTS.items()}
     else:
         if not settings.get("clean_text", True):

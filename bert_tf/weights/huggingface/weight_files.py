@@ -83,6 +83,8 @@ def read(path: str) -> dict[str, StoredArray]:
         try:
             file = _open(place)
         except (safetensors.SafetensorError, OSError) as error:
+            with files.open_binary(place) as damaged:
+                files.check_pointer(place, damaged.read(64))
             raise InputError(f"{place}: is damaged ({error}).") from error
         weights |= {key: _Stored(file, key, place) for key in file.offset_keys()}
     return weights

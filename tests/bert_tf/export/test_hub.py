@@ -116,6 +116,16 @@ def test_a_keras_3_layer_trains_reloads_and_exports(pair, bundle, tmp_path):
     np.testing.assert_allclose(served.serve(tf.constant(TEXTS)), before, atol=1e-5)
 
 
+def test_a_frozen_layer_can_be_trained_later(pair):
+    layer = HubLayer(Path(pair[0]))
+    assert not layer.trainable_variables
+    layer.trainable = True
+    frozen = HubLayer(pair[0], trainable=True)
+    assert len(layer.trainable_variables) == len(frozen.trainable_variables) > 9
+    frozen.trainable = False
+    assert not frozen.trainable_variables
+
+
 def test_nothing_is_overwritten(pair, folders, bundle):
     source = sources.of_bundle(bundle, folders["pretrained"])
     with pytest.raises(InputError, match="hub: exists already"):

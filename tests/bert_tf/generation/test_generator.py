@@ -52,6 +52,7 @@ def test_long_prompts_lose_their_beginning_and_empty_ones_are_a_separator(model,
     found = generator.generate(["ab", "", "x" * 40 + "end"])
     assert found[2] == generator.generate(["x" * 12 + "end"])[0]
     assert found[1] == generator.generate([""])[0]
+    assert generator.generate([]) == []
 
 
 @pytest.mark.more_cases

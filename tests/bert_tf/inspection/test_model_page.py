@@ -11,6 +11,7 @@ from bert_tf import tasks, weights
 from bert_tf.inspection import attention, model_page, tokens
 from bert_tf.inspection.attribution import Attributor
 from bert_tf.inspection.settings import InspectionSettings
+from bert_tf.models.config import BertConfig
 from bert_tf.tasks.inspection import Reader, Reading
 from bert_tf.tasks.numbered import NumberedTokenizer
 from bert_tf.tasks.pretrained import _pack
@@ -22,6 +23,7 @@ from bert_tf.weights import formats
 from pipelines.common.errors import InputError
 from pipelines.labelled.features import FeatureColumn
 from pipelines.tokenizers import registry
+from pipelines.tokenizers.bpe_vocabulary import BYTE_LETTERS, END_OF_TEXT, ByteBPEVocabulary
 from pipelines.tokenizers.wordpiece_vocabulary import SPECIAL_TOKENS, WordPieceVocabulary
 from tests.bert_tf.exported import MAX_LENGTH, TEXTS, random_bundle
 from tests.tiny import tiny_config
@@ -47,6 +49,17 @@ def _look(folders, name, *texts, settings=SETTINGS):
     return model_page.inspect(
         folders[name], texts, settings, None if name == "pretrained" else name
     )
+
+
+def test_a_text_without_special_tokens_is_read(tmp_path):
+    """GPT-2 has none around a text: its last piece of a character has no token after it."""
+    vocabulary = ByteBPEVocabulary((*BYTE_LETTERS, END_OF_TEXT), ())
+    config = BertConfig.named("gpt2-debug", vocab_size=257)
+    model = random_bundle(config, vocabulary, [], 0, without=("next_sentence", "masked_lm"))
+    settings = vocabulary.resolve({"framed": False})
+    formats.write(dataclasses.replace(model, tokenizer_settings=settings), f"{tmp_path}/gpt2")
+    shown = model_page.inspect(f"{tmp_path}/gpt2", ("a \u00e9",), SETTINGS, None)
+    assert [token["label"] for token in shown["tokens"]] == ["a", " ", "C3", "A9"]
 
 
 def _bytes_of(text, token):

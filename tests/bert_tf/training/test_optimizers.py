@@ -10,6 +10,7 @@ from bert_tf.models.layers import Dense, TransformerBlock
 from bert_tf.training import optimizers
 from bert_tf.training.optimizers import LAMB, AdamW, Muon, OptimizerName, make_optimizer
 from bert_tf.training.schedules import PhaseCycles, WarmupHoldDecay, WarmupLinearDecay
+from pipelines.common.errors import InputError
 from tests.bert_tf.objectives.test_contract import CASES
 
 
@@ -49,6 +50,23 @@ def _reference(weights, gradients, steps, correct, trust, rate=0.01, decay=0.1, 
                 ratio = norms[0] / norms[1] if trust and all(norms) else 1.0
             weights[i] = weights[i] - rate * ratio * update
     return weights
+
+
+@pytest.mark.parametrize("cls", [AdamW, LAMB, Muon])
+def test_what_keras_offers_is_followed_or_refused(cls):
+    optimizer = cls(0.1, decay=0.0)
+    assert cls.from_config(optimizer.get_config()).get_config() == optimizer.get_config()
+    for name, value in {
+        "weight_decay": 0.5, "use_ema": True, "loss_scale_factor": 64, "clipnorm": 1.0,
+        "gradient_accumulation_steps": 2, "clipvalue": 1.0, "global_clipnorm": 2.0,
+    }.items():  # fmt: skip
+        with pytest.raises(InputError, match=f"{cls.__name__}: {name}: not an argument"):
+            cls(0.1, **{name: value})
+    one, other, _ = _variables()
+    before = other.numpy()
+    with pytest.warns(UserWarning, match="Gradients do not exist for variables .'bias'"):
+        optimizer.apply([tf.ones_like(one), None], [one, other])
+    assert np.array_equal(other, before) and (one.numpy() != _variables()[0].numpy()).all()
 
 
 @pytest.mark.parametrize("cls", [AdamW, LAMB])

@@ -62,6 +62,32 @@ def test_the_library_reads_the_same_tokenizer(case, tmp_path):
     assert again.resolved_settings() == model.resolved_settings()
 
 
+@pytest.mark.parametrize(
+    ("stated", "typed", "warned"),
+    [
+        ({"tokenizer_class": "BertTokenizerFast"}, True, False),
+        ({"tokenizer_class": "DistilBertTokenizer"}, False, False),
+        ({"tokenizer_class": "TokenizersBackend"}, False, False),
+        ({"tokenizer_class": "PreTrainedTokenizerFast"}, True, True),
+        ({"tokenizer_class": "TokenizersBackend", "model_input_names": ["token_type_ids"]}, True, False),
+        ({"tokenizer_class": "PreTrainedTokenizerFast", "model_input_names": []}, False, False),
+    ],
+)  # fmt: skip
+def test_classes_decide_on_types_of_pairs(stated, typed, warned, tmp_path, caplog):
+    """As transformers 5 has them; where version 4 had others, a warning says so."""
+    vocabulary = _words(*SPECIAL_TOKENS)
+    config = BertConfig.named("bert-debug", vocab_size=len(vocabulary))
+    model = Bundle(config, make_bundle(config).weights, vocabulary)
+    weights.write(model, f"{tmp_path}/hf", Format.HUGGINGFACE)
+    path = tmp_path / "hf/tokenizer_config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | stated))
+    again = weights.read(f"{tmp_path}/hf")
+    assert again.resolved_settings()["typed"] is typed
+    assert ("transformers 5 gives none" in caplog.text) is warned
+    weights.write(again, f"{tmp_path}/back", Format.HUGGINGFACE)
+    assert weights.read(f"{tmp_path}/back").resolved_settings()["typed"] is typed
+
+
 def test_a_model_without_segments_has_no_types_in_transformers(tmp_path):
     vocabulary = _words(*SPECIAL_TOKENS)
     config = BertConfig.named("distilbert-debug", vocab_size=len(vocabulary))

@@ -54,6 +54,15 @@ def test_a_task_has_the_length_of_the_model(tmp_path, shape, stated, length):
         model.with_max_length(65)
 
 
+def test_the_older_name_of_the_length_is_read(tmp_path):
+    folder = folder_of(tmp_path)
+    path = folder / "tokenizer_config.json"
+    values = json.loads(path.read_text())
+    assert values.pop("model_max_length") == 64
+    path.write_text(json.dumps(values | {"max_len": 20}))
+    assert weights.read(str(folder)).task()["max_seq_length"] == 20
+
+
 def test_a_model_without_a_task_has_no_length_to_set():
     with pytest.raises(InputError, match="has no task, whose --max_seq_length it is"):
         make_bundle(CONFIG).with_max_length(30)
@@ -336,6 +345,9 @@ def test_a_damaged_file_of_weights_is_named(tmp_path):
         path.write_bytes(spoilt)
         with pytest.raises(InputError, match="model.safetensors: is damaged"):
             weights.read(str(folder))
+    path.write_bytes(b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n")
+    with pytest.raises(InputError, match="model.safetensors: is a pointer of Git LFS; run"):
+        weights.read(str(folder))
     path.write_bytes(safetensors.numpy.save({"x": np.zeros(2, np.int16)}))
     with pytest.raises(InputError, match="x has the type I16, which is not read"):
         weights.read(str(folder))

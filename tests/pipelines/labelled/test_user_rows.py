@@ -35,6 +35,19 @@ def test_whole_numbers_as_labels_have_no_fraction(tmp_path):
     assert [example.label for example in found] == ["1", "1", "0.5"]
 
 
+def test_texts_are_those_of_the_file(tmp_path):
+    """Byte-level BPE has tokens for white space, and a request to a server has it, too."""
+    path = write(tmp_path / "a.csv", "text_a,text_b,label\n  a b , c,x \n")
+    (example,) = user_files.read_texts(Source(path), pair=True, labelled=True)
+    assert (example.text_a, example.text_b, example.label) == ("  a b ", " c", "x")
+    path = write(tmp_path / "c.csv", "context,choice0,choice1,choice2,label\nQ , a,b , ,0\n")
+    (choice,) = multiple_choice.read_choices(Source(path), True)
+    assert (choice.context, choice.choices) == ("Q ", (" a", "b "))
+    path = write(tmp_path / "g.csv", "source,target\n a , b \n")
+    (written,) = user_files.read_generation(Source(path), True)
+    assert (written.source, written.target) == (" a ", "b")
+
+
 def test_words_spans_and_choices_of_users(tmp_path):
     words = write(tmp_path / "w.tsv", "words\ttags\nAnn ran\tB-PER O\n")
     (example,) = list(user_files.read_words(Source(words), True))
