@@ -34,7 +34,7 @@ class Encoder(Configured, Declared, keras.Model):
       allocate: Whether to create the variables; an encoder without them only describes itself.
 
     Raises:
-      InputError: This machine has not enough memory, or weights would not be in float32.
+      InputError: This machine has not enough memory.
     """
 
     embeddings: Layer
@@ -45,11 +45,6 @@ class Encoder(Configured, Declared, keras.Model):
         self, config: EncoderConfig, *, pad_id: int | None = None, allocate: bool = True, **kwargs
     ):
         super().__init__(autocast=False, **kwargs)
-        if self.dtype_policy.variable_dtype != "float32":
-            raise InputError(
-                f"dtype={self.dtype_policy.name}: weights are kept in float32; to compute in lower "
-                "precision, use mixed_bfloat16 or mixed_float16."
-            )
         self.config = config
         self.pad_id = config.default_pad_id if pad_id is None else pad_id
         self.create_layers(self.dtype_policy)

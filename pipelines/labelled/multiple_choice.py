@@ -142,7 +142,7 @@ def _with_labels(source: Source, labelled: bool) -> Iterator[tuple[ChoiceExample
         example = ChoiceExample(
             source.key(row, index),
             row.place,
-            " ".join(row.texts(roles["context"])),  # a dialogue is a list
+            row.joined(roles["context"]),  # a dialogue is a list
             choices,
             stem=row.verbatim(roles["question"]) if "question" in roles else "",
         )

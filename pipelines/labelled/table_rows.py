@@ -77,6 +77,11 @@ class TableRow(NamedTuple):
         """Returns the text of a column unchanged; raises InputError if it is not a text."""
         return _as_text(self.get(column), self.place, column)
 
+    def joined(self, column: str) -> str:
+        """Returns the text of a column unchanged, or the texts of a list joined by spaces."""
+        texts = self.texts(column)
+        return texts[0] if len(texts) == 1 else " ".join(map(str.strip, texts))
+
     def texts(self, column: str) -> tuple[str, ...]:
         """Returns the texts of a column with one or a list; raises InputError for others."""
         value = self.get(column)

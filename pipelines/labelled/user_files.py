@@ -186,7 +186,7 @@ def read_generation(source: Source, labelled: bool) -> Iterator[GenerationExampl
                 )
         if target is not None and not target.strip():
             raise InputError(f"{row.place}: the target is empty.")
-        text = " ".join(row.texts(found["source"]))  # a list has its sentences
+        text = row.joined(found["source"])  # a list has its sentences
         yield GenerationExample(source.key(row, index), row.place, text, target and target.strip())
 
 

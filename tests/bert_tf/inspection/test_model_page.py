@@ -59,7 +59,7 @@ def test_a_text_without_special_tokens_is_read(tmp_path):
     settings = vocabulary.resolve({"framed": False})
     formats.write(dataclasses.replace(model, tokenizer_settings=settings), f"{tmp_path}/gpt2")
     shown = model_page.inspect(f"{tmp_path}/gpt2", ("a \u00e9",), SETTINGS, None)
-    assert [token["label"] for token in shown["tokens"]] == ["a", " ", "C3", "A9"]
+    assert [token["label"] for token in shown.values["tokens"]] == ["a", "Ġ", "C3", "A9"]
 
 
 def _bytes_of(text, token):

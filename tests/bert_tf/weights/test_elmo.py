@@ -8,7 +8,6 @@ import tracemalloc
 import h5py
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from bert_tf import weights
 from bert_tf.tasks.tagging.serving import cut
@@ -243,19 +242,3 @@ def test_words_of_the_fixture_are_its_words(fixture):
     for sentence in (sentence for document in documents for sentence in document):
         ids = [[vocabulary.tokens.index(word)] for word in sentence]
         assert tokenizer.tokenize_words(sentence).to_list() == ids
-
-
-def test_states_that_are_carried_on_give_the_rest_of_the_fixture(fixture):
-    """Its program reads the documents side by side, and begins where it ended before."""
-    encoder, vocabulary, documents, vectors = fixture
-    states = [[None, None] for _ in encoder.blocks]
-    for index in range(len(documents[0])):
-        ids, mask = _inputs(vocabulary, [document[index] for document in documents])
-        x = [encoder.embeddings(ids)] * 2
-        for block, state in zip(encoder.blocks, states, strict=True):
-            for side, lstm in enumerate(block.members()):
-                x[side], state[side] = lstm.run(x[side], tf.constant(mask), state[side])
-        found = np.stack(x, 1)
-        for row, expected in enumerate(vectors):
-            there = found[row, :, 1 : mask[row].sum() - 1]
-            np.testing.assert_allclose(there, expected[index], atol=1e-6)

@@ -35,8 +35,6 @@ def test_errors_of_a_layer_are_one_line():
     with pytest.raises(InputError) as found:
         encoder(np.ones([1, most + 1], np.int32))
     assert str(found.value).startswith(f"{most + 1} tokens exceed the {most} positions")
-    with pytest.raises(InputError, match="dtype=bfloat16: weights are kept in float32"):
-        make_bundle().encoder(dtype="bfloat16")
 
 
 def test_an_encoder_has_its_weights_wherever_it_is_made():

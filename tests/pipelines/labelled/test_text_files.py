@@ -41,7 +41,7 @@ def test_lines_may_end_in_other_ways_and_be_packed(tmp_path):
 @pytest.mark.parametrize(
     ("name", "text", "columns"),
     [
-        ("a.tsv", "text\tn\nx y\t1\n  z\t2\n", {}),
+        ("a.tsv", "text\tn\nx y\t1\nz\t2\n", {}),
         ("a.csv", "n,review\n1,x y\n2,z\n", {"text": "review"}),
         ("a.csv", "1,x,y\n2,z,\n", {"text": "2+3"}),
         ("a.jsonl", '{"a": {"text": "x y"}}\n\n{"a": {"text": "z"}}\n', {"text": "a.text"}),
