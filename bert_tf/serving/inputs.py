@@ -102,7 +102,4 @@ def pack_plain(
 def _plain_ids(plain: PlainTexts, tokenizer: Tokenizer, text: bytes) -> list[int] | None:
     if not (text.isascii() and plain.prefix.isascii()):
         return None
-    decoded = plain.prefix + text.decode("ascii")
-    if plain.excluded and plain.excluded in decoded:
-        return None
-    return tokenizer.plain_ids(decoded)
+    return tokenizer.plain_ids(plain.prefix + text.decode("ascii"))

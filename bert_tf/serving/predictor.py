@@ -156,7 +156,8 @@ class Predictor:
     ) -> Executable:
         """Loads a computation, and compares its results with TensorFlow's."""
         if not computation.portable:
-            return Executable(computation.outputs, engines.compute_with_tensorflow(computation))
+            compute = engines.compute_with_tensorflow(computation)
+            return Executable(computation.outputs, compute, computation.rows_at_once)
         compute = loader.load(name, computation)
         if loader.name is not EngineName.TENSORFLOW:
             found = loader.difference(name, compute, computation, config)

@@ -12,7 +12,7 @@ import contextvars
 import math
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from typing import NamedTuple
 
@@ -50,10 +50,13 @@ class Executable(NamedTuple):
     Attributes:
       outputs: specifications of the results, as those of `Computation`.
       compute: runs it; several threads may call it at once.
+      rows: how many sequences of a length it computes at once, if that is limited: one that writes
+        texts takes long, and all others wait for it.
     """
 
     outputs: Sequence[tf.TensorSpec]
     compute: Compute
+    rows: Callable[[int], int] | None = None
 
 
 class Scheduler:
@@ -159,7 +162,8 @@ class Scheduler:
         taken = [item for item in ahead if item.fits(ahead[0])]
         taken.sort(key=lambda item: abs(item.length - ahead[0].length))
         longest = max(item.length for item in taken)
-        taken = taken[: max(1, min(share, self._max_tokens // longest))]
+        rows = ahead[0].request.executable.rows or (lambda _: share)
+        taken = taken[: max(1, min(share, self._max_tokens // longest, rows(longest)))]
         chosen = set(map(id, taken))
         self._waiting.extendleft(item for item in reversed(ahead) if id(item) not in chosen)
         return taken

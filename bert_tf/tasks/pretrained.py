@@ -72,17 +72,26 @@ def _of_text_and_ids(model: ServedModel, computation: Computation) -> list[Signa
     def named(results: Sequence[Any], state: Tensors) -> dict[str, Any]:
         return dict(zip(names, results, strict=True))
 
-    mask, longest = model.tokenizer.mask_token, model.config.max_seq_length
+    tokenizer, longest = model.tokenizer, model.config.max_seq_length
+
+    def packed(text: tf.Tensor) -> Tensors:
+        if guesses:
+            return _pack(model, text)
+        # Elsewhere no text has a special token, as in tasks.
+        return model.padded(
+            packing.pack(tokenizer, tokenizer.functions.tokenize(text), None, longest)
+        )
+
     answer = (lambda results, state: _guesses(model, results, state)) if guesses else named
     return [
         Signature(
             computation.name,
             signatures.text_specs("text"),
-            {"text": [f"A sentence to {mask} up with."]},
-            lambda inputs: prepared(_pack(model, inputs["text"])),
+            {"text": [f"A sentence to {tokenizer.mask_token} up with."]},
+            lambda inputs: prepared(packed(inputs["text"])),
             computation,
             answer,
-            plain=None if guesses else PlainTexts(("text",), longest, excluded=mask),
+            plain=None if guesses else PlainTexts(("text",), longest),
         ),
         Signature(
             f"{computation.name}_ids",

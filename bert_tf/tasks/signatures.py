@@ -70,7 +70,11 @@ class Computation:
     outputs: tuple[tf.TensorSpec, ...]
     function: Callable[[Tensors, bool], Sequence[tf.Tensor]]
     portable: bool = True
-    row_tokens: Callable[[tf.Tensor], tf.Tensor] = lambda length: length
+    row_tokens: Callable[[Any], Any] = lambda length: length
+
+    def rows_at_once(self, length: int) -> int:
+        """How many sequences of a length one chunk has."""
+        return max(1, _TOKENS_AT_ONCE // max(1, self.row_tokens(length)))
 
     def in_chunks(self, inputs: Tensors) -> Sequence[tf.Tensor]:
         """Computes a few sequences at a time.
@@ -121,13 +125,11 @@ class PlainTexts:
     Attributes:
       names: the text input, or the two of a pair.
       max_seq_length: tokens of a sequence.
-      excluded: texts that contain this need the graph; "" excludes none.
       prefix: begins each text.
     """
 
     names: tuple[str, ...]
     max_seq_length: int
-    excluded: str = ""
     prefix: str = ""
 
 

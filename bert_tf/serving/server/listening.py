@@ -112,8 +112,8 @@ class RestServer(uvicorn.Server):
         certificate, key = identity.files or (None, None)
         app: Any = rest.RestInterface(answerer, identity, host, origins)
         if origins:  # each answer, refusals too, names the website that may read it
-            allowed = ("Authorization", "Content-Type")
-            app = CORSMiddleware(app, origins, allow_methods=("GET", "POST"), allow_headers=allowed)
+            # Clients of OpenAI send a dozen headers of their own.
+            app = CORSMiddleware(app, origins, allow_methods=("GET", "POST"), allow_headers=("*",))
         config = uvicorn.Config(
             app,
             host=host,
@@ -244,8 +244,13 @@ def open_port(flag: str, host: str, port: int) -> list[socket.socket]:
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         for family, place in {(family, place) for family, *_, place in found}:
+            both = place[0] == "::" and socket.has_dualstack_ipv6()  # IPv4, too, as gRPC does
             try:
-                opened.append(socket.create_server(place, family=family, backlog=_BACKLOG))
+                opened.append(
+                    socket.create_server(
+                        place, family=family, backlog=_BACKLOG, dualstack_ipv6=both
+                    )
+                )
             except OSError as error:  # "localhost" may have an address of IPv6 that is turned off
                 if error.errno not in _NO_ADDRESS:
                     raise
@@ -258,7 +263,7 @@ def open_port(flag: str, host: str, port: int) -> list[socket.socket]:
         if isinstance(error, socket.gaierror) or error.errno in _NO_ADDRESS:
             raise InputError(
                 f"--host={host}: is not an address of this machine; use 127.0.0.1 for this machine "
-                "alone, 0.0.0.0 for all networks."
+                "alone, 0.0.0.0 for all networks, :: for those of IPv6, too."
             ) from error
         raise InputError(
             f"--{flag}={port}: cannot be opened ({os.strerror(error.errno or 0)}); another program "

@@ -35,10 +35,10 @@ class _Body(msgspec.Struct, forbid_unknown_fields=True):
 
     input: str | list[str | int | list[int]]
     model: str = ""
-    encoding_format: Literal["float", "base64"] = "float"
+    encoding_format: Literal["float", "base64"] | None = "float"
     dimensions: Annotated[int, msgspec.Meta(ge=1)] | None = None
     prompt_name: str | None = None  # as `encode` of sentence-transformers calls it
-    user: str = ""  # has no effect
+    user: str | None = None  # has no effect
 
 
 class NamedModelRequest(EncodedRequest, Generic[BodyT]):

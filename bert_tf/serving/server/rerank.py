@@ -24,7 +24,7 @@ class _Body(msgspec.Struct, forbid_unknown_fields=True):
     documents: list[str | _Document]
     model: str = ""
     top_n: Annotated[int, msgspec.Meta(ge=1)] | None = None
-    return_documents: bool = False
+    return_documents: bool | None = None
 
 
 class RerankRequest(NamedModelRequest[_Body]):

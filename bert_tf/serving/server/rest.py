@@ -1,5 +1,6 @@
 """TensorFlow Serving's REST interface, the page, paths for supervisors; and who may use them."""
 
+import asyncio
 import dataclasses
 import datetime
 import functools
@@ -42,14 +43,15 @@ from bert_tf.serving.server.rerank import RerankRequest
 from bert_tf.tasks.signatures import Method
 
 _JSON_TYPE = "application/json"
-_HEALTH, _PAGE, _EMBEDDINGS = "/healthz", "/", "/v1/embeddings"
+_HEALTH, _PAGE = "/healthz", "/"
 _METHODS = {method.rpartition("/")[2]: method for method in Method}
 # Keys of a body.
 _PREDICT_KEYS = ("signature_name", "instances", "inputs")
 _EXAMPLE_KEYS = ("signature_name", "examples", "context")
 _BY_NAME: dict[str, type[NamedModelRequest[Any]]] = {
-    _EMBEDDINGS: EmbeddingsRequest,
+    "/v1/embeddings": EmbeddingsRequest,
     "/v1/rerank": RerankRequest,
+    "/v2/rerank": RerankRequest,  # where newer clients of Cohere ask
 }
 _PLACES = ("/v1/models/{model}", "/v1/models/{model}/versions/{version}")
 # A body that states up to so many times the bytes allowed is read before it is refused: a client
@@ -130,8 +132,12 @@ class RestInterface:
         self._app.router.redirect_slashes = False
 
     async def __call__(self, scope: Scope, receive: ReceiveBody, send: Send) -> None:
+        begun = False
+
         async def send_whole(message: Message) -> None:
             """Sends; the end of an answer only when the client has received most of the rest."""
+            nonlocal begun
+            begun = True
             if message["type"] == "http.response.body" and not message.get("more_body"):
                 await send({**message, "more_body": True})
                 message = {"type": "http.response.body"}
@@ -153,6 +159,11 @@ class RestInterface:
             return await response(scope, receive, send)
         try:
             await self._app(scope, receive, send_whole)
+        except asyncio.CancelledError:  # the server ends, and has waited for this request
+            if begun:
+                raise
+            ended = RefusalError(Fault.UNAVAILABLE, "The server ends; ask another one.")
+            await _refusal(ended, path)(scope, receive, send)
         finally:
             release()
 
@@ -199,6 +210,11 @@ class RestInterface:
 
     async def _body(self, request: Request) -> bytes:
         most = self._answerer.limits.bytes
+        if (encoding := request.headers.get("content-encoding", "identity")) != "identity":
+            raise RefusalError(
+                Fault.MEDIA_TYPE,
+                f"Content-Encoding {encoding} is not read; send the body as it is.",
+            )
         parts, size, stated = [], 0, int(request.headers.get("content-length", 0))
         if stated <= _MAX_READ * most:
             async for part in request.stream():
@@ -279,12 +295,20 @@ def _as_json(message: Any) -> dict[str, Any]:
 
 
 def _refusal(error: RefusalError, path: str) -> JSONResponse:
-    """The answer to a request that is refused; clients of OpenAI expect an object."""
-    found = {"message": error.message, "type": error.fault.name.lower()}
-    shown = found if path == _EMBEDDINGS else error.message
+    """The answer to a request that is refused."""
     # A browser that is early asks for the page again by itself.
     early = path == _PAGE and error.fault is Fault.UNAVAILABLE
-    return JSONResponse({"error": shown}, error.fault.http, {"refresh": "2"} if early else None)
+    headers = {"refresh": "2"} if early else None
+    return _error(path, error.message, error.fault.name.lower(), error.fault.http, headers)
+
+
+def _error(
+    path: str, message: str, kind: str, status: int, headers: Mapping[str, str] | None
+) -> JSONResponse:
+    """An error as TensorFlow Serving writes it, or as an object, which clients of OpenAI expect."""
+    is_theirs = path.startswith("/v1/models/") or path == _PAGE
+    shown = message if is_theirs else {"message": message, "type": kind}
+    return JSONResponse({"error": shown}, status, headers)
 
 
 async def _refused(request: Request, error: Any) -> Response:
@@ -293,7 +317,9 @@ async def _refused(request: Request, error: Any) -> Response:
 
 async def _failed(request: Request, error: Any) -> Response:
     """The answer to a path or a method that there is not."""
-    return JSONResponse({"error": error.detail}, error.status_code, error.headers)
+    fault = Fault.NOT_FOUND if error.status_code == Fault.NOT_FOUND.http else Fault.INVALID
+    kind, path = fault.name.lower(), request.scope["path"]
+    return _error(path, error.detail, kind, error.status_code, error.headers)
 
 
 async def _gone(request: Request, error: Any) -> Response:

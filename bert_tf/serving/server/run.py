@@ -28,6 +28,9 @@ from pipelines.common.parallel import mapped
 # lists; by default Python searches the whole process, for half a second, many times while it is
 # parsed.
 _COLLECT_AFTER = 100_000
+# Seconds to free what is loaded when all requests are answered. With `listening.GRACE` it is less
+# than what supervisors wait before they kill (docs/guides/production.md).
+_CLOSING = 5.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -100,16 +103,25 @@ def serve(models: Mapping[str, str], address: Address, settings: ServerSettings)
     answerer = Answerer(versions, limits, metrics)
     gc.set_threshold(_COLLECT_AFTER)
     ended = threading.Event()
-    watch = threading.Thread(target=_watch, args=(known, settings.poll_seconds, ended))
+    watch = threading.Thread(target=_watch, args=(known, settings.poll_seconds, ended), daemon=True)
     watch.start()
     try:
         origins = [origin.lower() for origin in settings.allow_origin or ()]
         asyncio.run(_listen(answerer, address, identity, origins))
     finally:
         ended.set()
-        stopping.end_at_once()  # at a second signal: a version may be loading for minutes
-        watch.join()
-        answerer.close()
+        stopping.end_at_once()  # at a second signal
+        # A version may be loading for minutes, and a computation that nobody waits for goes on.
+        closing = threading.Thread(target=_close, args=(watch, answerer), daemon=True)
+        closing.start()
+        closing.join(_CLOSING)
+    if closing.is_alive():
+        stopping.leave(0)
+
+
+def _close(watch: threading.Thread, answerer: Answerer) -> None:
+    watch.join()
+    answerer.close()
 
 
 def _load(
@@ -142,6 +154,8 @@ def _watch(models: Collection[Versions], seconds: float, ended: threading.Event)
     reported = dict.fromkeys(models, "")
     while not ended.is_set():
         for versions in models:
+            if ended.is_set():
+                return
             reason = ""
             try:
                 versions.refresh()

@@ -9,6 +9,7 @@ import tensorflow as tf
 from bert_tf import tasks, weights
 from bert_tf.finetuning import batches
 from bert_tf.tasks.model import TaskModel, TaskObjective
+from bert_tf.vectors.extractor import Embedder
 from pipelines.common.errors import InputError
 from tests.bert_tf import exported
 
@@ -114,11 +115,16 @@ def test_tags_stand_where_they_say(predictor):
     assert set(found["tags"][0, : len(words)]) <= {b"A", b"B", b"C", b"O"}
 
 
-def test_masks_are_filled_and_texts_embedded(predictor):
+def test_masks_are_filled_and_texts_embedded(predictor, folders):
     found = predictor("fill_mask", text=["the [MASK] reads [MASK].", "no mask"])
     assert found["tokens"].shape == found["probabilities"].shape == (2, 2, 5)
     assert found["tokens"][1].ravel().tolist() == [b""] * 10
     assert (np.diff(found["probabilities"][0], axis=-1) <= 0).all()
+    # Elsewhere a mask in a text is a word like others.
+    texts = ["the [MASK] reads", "na\u00efve [MASK] x[MASK]"]
+    embedded = Embedder(folders["pretrained"])(texts)
+    found = predictor("embed", text=texts)["mean_output"]
+    np.testing.assert_allclose(found, embedded, atol=1e-5)
     one = predictor("embed", text=["the layer"])
     several = predictor("embed", text=["the layer", "the much longer text of a layer"])
     for name in ("mean_output", "pooled_output"):

@@ -126,6 +126,18 @@ def test_what_is_computed_together_is_bounded(make, recorder):
     assert recorder.shapes == [(4, 16), (4, 16), (1, 16), (1, 200)]
 
 
+def test_what_takes_long_is_computed_in_parts(make, recorder):
+    """Between them, what is late is dropped, and others have their turn."""
+    scheduler = make(1, max_tokens=64)
+    slow = Executable(_OUTPUTS, recorder, rows=lambda length: 32 // length)
+    _held(scheduler, recorder, slow)
+    sequences = _sequences(*[16] * 5)
+    future = scheduler.submit(slow, sequences)
+    recorder.may_go_on.set()
+    _check(future, sequences)
+    assert recorder.shapes == [(2, 16), (2, 16), (1, 16)]
+
+
 def test_each_sequence_by_itself(make, recorder):
     scheduler, step = make(1, batches=False), Executable(_OUTPUTS, recorder)
     _held(scheduler, recorder, step)

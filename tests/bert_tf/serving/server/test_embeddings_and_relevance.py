@@ -108,12 +108,17 @@ def test_an_empty_text_is_not_an_absent_choice():
     }
 
 
-@pytest.mark.parametrize("more", [{}, {"top_n": 2, "return_documents": True}], ids=str)
+@pytest.mark.parametrize(
+    "more",
+    [{}, {"top_n": 2, "return_documents": True}, {"top_n": None, "return_documents": None}],
+    ids=str,
+)
 def test_texts_in_the_order_of_their_relevance(served, predictor, more):
     texts = ["the small model", "a kernel", "every shard is here"]
     body = {"model": "bert", "query": "a model", "documents": [texts[0], {"text": texts[1]}]}
     body["documents"].append(texts[2])
     _, text = served.get("/v1/rerank", json.dumps(body | more).encode())
+    assert served.get("/v2/rerank", json.dumps(body | more).encode())[1] == text
     found = json.loads(text)["results"]
     scores = predictor("pick", context=["a model"], choices=[texts])["probabilities"][0]
     order = np.argsort(-scores).tolist()[: more.get("top_n")]
@@ -121,7 +126,7 @@ def test_texts_in_the_order_of_their_relevance(served, predictor, more):
     np.testing.assert_allclose(
         [item["relevance_score"] for item in found], scores[order], atol=1e-5
     )
-    if more:
+    if more.get("return_documents"):
         assert found[0]["document"] == {"text": texts[order[0]]}
 
 
@@ -186,3 +191,17 @@ def test_relevance_by_a_model_of_choices(predictor):
 )
 def test_what_makes_no_sense_is_told_in_a_line(served, path, body, words):
     served.check_refusal(f"/v1/{path}", json.dumps(body).encode(), 400, words)
+
+
+def test_wrong_paths_and_encodings_are_told_as_clients_of_openai_expect_it(served):
+    for path, body, headers, status, kind in (
+        ("/v1/chat/completions", b"{}", {}, 404, "not_found"),
+        ("/v1/embeddings", None, {}, 405, "invalid"),
+        ("/v1/embeddings", b"x", {"Content-Encoding": "gzip"}, 415, "media_type"),
+    ):
+        found, text = served.get(path, body, **headers)
+        error = json.loads(text)["error"]
+        assert (found, error["type"]) == (status, kind) and error["message"]
+    # As TensorFlow Serving.
+    found, text = served.get("/v1/models/bert:predict", b"x", **{"Content-Encoding": "gzip"})
+    assert found == 415 and json.loads(text)["error"].startswith("Content-Encoding gzip is not")

@@ -125,6 +125,8 @@ def test_browsers_are_told_which_site_may_read(served):
 
     def headers(site, method="OPTIONS"):
         asked = {"Access-Control-Request-Method": "POST", "Origin": site}
+        # As clients of OpenAI in a browser.
+        asked["Access-Control-Request-Headers"] = "authorization,content-type,x-stainless-lang"
         request = urllib.request.Request(f"{served.rest}/v1/models", headers=asked, method=method)
         with urllib.request.urlopen(request) as response:
             return response.headers
