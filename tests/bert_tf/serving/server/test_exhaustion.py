@@ -59,7 +59,10 @@ def test_requests_that_follow_wait_until_an_answer_is_received(server):
 
 
 def test_pipelined_requests_are_answered_in_order(server):
-    kinds = [("/healthz", b"ok"), ("/nothing", b'{"error":"Not Found"}')] * 20
+    kinds = [
+        ("/healthz", b"ok"),
+        ("/nothing", b'{"error":{"message":"Not Found","type":"not_found"}}'),
+    ] * 20
     requests = "".join(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n" for path, _ in kinds)
     body = attacks.request(attacks.SMALL)
     found = attacks.send(server, requests.encode() + body)
