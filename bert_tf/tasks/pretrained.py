@@ -87,7 +87,7 @@ def _of_text_and_ids(model: ServedModel, computation: Computation) -> list[Signa
         Signature(
             computation.name,
             signatures.text_specs("text"),
-            {"text": [f"A sentence to {tokenizer.mask_token} up with."]},
+            {"text": [f"A sentence to {tokenizer.mask_token if guesses else 'warm'} up with."]},
             lambda inputs: prepared(packed(inputs["text"])),
             computation,
             answer,
