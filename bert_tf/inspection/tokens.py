@@ -83,12 +83,7 @@ def describe(
       `bytes` and `characters`, its first byte or character and the one after its last.
     """
     encoded = [text.encode() for text in texts]
-
-    def place_of(at: int) -> tuple[int, int] | None:
-        if not 0 <= at < len(sequence):  # GPT-2 puts no special tokens around a text
-            return None
-        return int(sequence.starts[at]), int(sequence.ends[at])
-
+    places = list(zip(map(int, sequence.starts), map(int, sequence.ends), strict=True))
     found = []
     for at in range(len(sequence)):
         token_id, segment = int(sequence.ids[at]), int(sequence.segments[at])
@@ -103,18 +98,19 @@ def describe(
             "unknown": token_id == tokenizer.unknown_id,
         }
         if not sequence.special[at]:
-            data = encoded[segment]
-            places = int(sequence.starts[at]), int(sequence.ends[at])
+            data, place = encoded[segment], places[at]
+            # The first or the last one may be of a text: GPT-2 puts no special tokens around it.
+            beside = (*places[max(at - 1, 0) : at], *places[at + 1 : at + 2])
             spelled = tokenizer.vocabulary.bytes_of(token)
             # The place of a token is that of all characters that it has a byte of.
             if spelled.decode(errors="ignore").encode() != spelled:
                 described["label"] = spelled.removeprefix(b" ").hex(" ").upper()
-            elif places in (place_of(at - 1), place_of(at + 1)):  # pieces of one character
+            elif place in beside:  # pieces of one character
                 described["label"] = _own_text(tokenizer, token)
             else:
-                described["label"] = _shown(data[slice(*places)], token)
-            described["bytes"] = list(places)
-            described["characters"] = [len(data[:place].decode()) for place in places]
+                described["label"] = _shown(data[slice(*place)], token)
+            described["bytes"] = list(place)
+            described["characters"] = [len(data[:end].decode()) for end in place]
         found.append(described)
     return found
 
